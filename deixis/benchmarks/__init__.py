@@ -1,0 +1,13 @@
+"""What a model is shown, what a right answer is, how an answer is read. No torch here."""
+
+from deixis.benchmarks.images import ImageError as ImageError
+from deixis.benchmarks.images import ImageHandle as ImageHandle
+from deixis.benchmarks.items import Box as Box
+from deixis.benchmarks.items import Item as Item
+from deixis.benchmarks.items import Items as Items
+from deixis.benchmarks.items import Option as Option
+from deixis.benchmarks.memory_game import memory_game as memory_game
+from deixis.benchmarks.render import Camera as Camera
+from deixis.benchmarks.saved import load_items as load_items
+
+__all__ = ["Box", "Camera", "ImageError", "ImageHandle", "Item", "Items", "Option", "load_items", "memory_game"]

@@ -1,0 +1,179 @@
+"""Lazy pictures: drawn, read or uniform when asked for, never all in memory."""
+
+import hashlib
+import io
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from PIL import Image, UnidentifiedImageError
+
+from deixis.benchmarks.render import Camera, Figure, draw, memory_scene
+
+MAX_PIXELS = 64_000_000
+# Part of every cache key: raise it when the renderer draws other bytes for the same arguments.
+_RENDERER_VERSION = 1
+
+
+class ImageError(ValueError):
+    """A picture that cannot be used: missing, truncated, too large or changed."""
+
+
+@runtime_checkable
+class ImageHandle(Protocol):
+    """A picture that is not in memory yet."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        ...
+
+    @property
+    def sha256(self) -> str:
+        """Hash of mode, size and pixels; equal pictures have equal hashes whatever file holds them."""
+        ...
+
+    def load(self) -> Image.Image:
+        """The picture, RGB."""
+        ...
+
+
+def hash_pixels(image: Image.Image) -> str:
+    """SHA-256 of an RGB picture's size and bytes, in hexadecimal."""
+    digest = hashlib.sha256(f"RGB {image.width} {image.height} ".encode())
+    digest.update(image.tobytes())
+    return digest.hexdigest()
+
+
+def cache_folder() -> Path:
+    """Where drawn pictures are kept: ``$DEIXIS_CACHE``, else the user's cache folder."""
+    base = os.environ.get("DEIXIS_CACHE")
+    if base:
+        return Path(base)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deixis"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnImage:
+    """A memory-game scene, drawn on first use and kept in the cache folder."""
+
+    figure: Figure
+    camera: Camera = field(default_factory=Camera)
+    pixels: int = 512
+    """Width and height."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        return self.pixels, self.pixels
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of mode, size and pixels."""
+        return hash_pixels(self.load())
+
+    @cached_property
+    def key(self) -> str:
+        """Name in the cache: a hash of everything that decides the bytes."""
+        what = (_RENDERER_VERSION, self.pixels, sorted(asdict(self.figure).items()), sorted(self.camera.as_dict().items()))
+        return hashlib.sha256(repr(what).encode()).hexdigest()[:32]
+
+    def load(self) -> Image.Image:
+        """The picture, RGB, from the cache if it is there."""
+        path = cache_folder() / "images" / f"{self.key}.png"
+        with suppress(OSError, ImageError):  # not drawn yet, or left incomplete by another program
+            return _opened(path.read_bytes(), str(path))
+        image = Image.fromarray(draw(memory_scene(self.figure), self.camera.view(self.pixels)).pixels)
+        with suppress(OSError):  # a read-only home must not keep anyone from drawing
+            write_png(image, path)
+        return image
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniformImage:
+    """One colour all over: the ``blank`` condition is grey 128."""
+
+    width: int
+    height: int
+    grey: int = 128
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        return self.width, self.height
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of mode, size and pixels."""
+        return hash_pixels(self.load())
+
+    def load(self) -> Image.Image:
+        """The picture, RGB."""
+        return Image.new("RGB", self.size, (self.grey,) * 3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileImage:
+    """A picture on disk; ``expected`` is the hash that it had when the items were saved."""
+
+    path: Path
+    expected: str | None = None
+
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels, from the file's head."""
+        return _checked_size(self.path.read_bytes(), str(self.path))
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of mode, size and pixels."""
+        return hash_pixels(self.load())
+
+    def load(self) -> Image.Image:
+        """The picture, RGB.
+
+        Raises:
+            ImageError: The file is missing, no picture, truncated, over 64 megapixels, or not the one that was saved.
+        """
+        try:
+            data = self.path.read_bytes()
+        except OSError as error:
+            raise ImageError(f"{self.path} can't be read ({error.strerror}); put the picture back.") from error
+        image = _opened(data, str(self.path))
+        if self.expected is not None and hash_pixels(image) != self.expected:
+            raise ImageError(f"{self.path} is not the picture that was saved (its hash differs); put the original back.")
+        return image
+
+
+def write_png(image: Image.Image, path: Path) -> None:
+    """Write a PNG without time stamps under a temporary name, then rename it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
+        image.save(file, "PNG")
+    Path(file.name).replace(path)
+
+
+def _checked_size(data: bytes, name: str) -> tuple[int, int]:
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            size = image.size
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError) as error:
+        raise ImageError(f"{name} is no picture that pillow can read: {error}. Use PNG or JPEG.") from error
+    if size[0] * size[1] > MAX_PIXELS:
+        raise ImageError(
+            f"{name} has {size[0]} x {size[1]} pixels; at most {MAX_PIXELS // 1_000_000} megapixels are read. Reduce it first."
+        )
+    return size
+
+
+def _opened(data: bytes, name: str) -> Image.Image:
+    _checked_size(data, name)
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return image.convert("RGB")
+    except (OSError, ValueError, SyntaxError) as error:
+        raise ImageError(f"{name} is damaged: {error}. Copy it again from its source.") from error

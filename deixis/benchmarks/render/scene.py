@@ -1,0 +1,117 @@
+"""What a scene is made of: materials, solids, lights, a pinhole camera."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from deixis.benchmarks.render.mesh import Solid
+
+Rgb = tuple[float, float, float]
+
+
+def linear_rgb(colour: str) -> Rgb:
+    """Linear light of ``"#rrggbb"`` (sRGB transfer curve, IEC 61966-2-1)."""
+    values = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in values)
+    return red, green, blue
+
+
+@dataclass(frozen=True)
+class Material:
+    """A matt colour, or a texture of two."""
+
+    colour: Rgb
+    second: Rgb | None = None
+    texture: str | None = None
+
+
+@dataclass(frozen=True)
+class RectLight:
+    """One-sided rectangle centred at ``centre`` with half edges ``u`` and ``v``; ``u x v`` points to the lit side."""
+
+    centre: tuple[float, float, float]
+    u: tuple[float, float, float]
+    v: tuple[float, float, float]
+    radiance: float
+
+    @property
+    def normal(self) -> Float[np.ndarray, "3"]:
+        """Unit normal on the lit side."""
+        cross = np.cross(np.array(self.u), np.array(self.v))
+        return cross / math.sqrt(sum(float(c) * float(c) for c in cross))
+
+    @property
+    def area(self) -> float:
+        """Area in square metres."""
+        cross = np.cross(np.array(self.u), np.array(self.v))
+        return 4 * math.sqrt(sum(float(c) * float(c) for c in cross))
+
+
+@dataclass
+class Scene:
+    """Solids with their materials and the number of the object that each belongs to."""
+
+    ambient: float = 0.32
+    lights: list[RectLight] = field(default_factory=list)
+    solids: list[tuple[Solid, Material, int]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def add(self, name: str, parts: list[tuple[Solid, Material]], at: tuple[float, float, float] = (0, 0, 0)) -> int:
+        """Add an object made of ``parts``, moved to ``at``; returns its number in :attr:`names`."""
+        number = len(self.names)
+        self.names.append(name)
+        offset = np.array(at, float)
+        for solid, material in parts:
+            self.solids.append((Solid(solid.corners + offset, solid.normals), material, number))
+        return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Pinhole camera: position in metres, yaw and pitch in degrees, focal length in mm on a 36 mm sensor."""
+
+    position: tuple[float, float, float]
+    yaw: float = 0.0
+    pitch: float = 0.0
+    focal: float = 24.0
+    width: int = 512
+    height: int = 512
+
+    @property
+    def axes(self) -> Float[np.ndarray, "axis xyz"]:
+        """Right, up and forward as unit vectors; yaw 0 looks along +y and turns left when positive."""
+        yaw, pitch = math.radians(self.yaw), math.radians(self.pitch)
+        forward = (-math.sin(yaw) * math.cos(pitch), math.cos(yaw) * math.cos(pitch), math.sin(pitch))
+        right = (math.cos(yaw), math.sin(yaw), 0.0)
+        return np.array([right, np.cross(right, forward), forward])
+
+    @property
+    def half_width(self) -> float:
+        """Half the image's width at unit depth."""
+        return 36.0 / self.focal / 2
+
+    def rays(self, x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n xyz"]:
+        """Directions of unit depth through pixel coordinates (pixel centres lie at .5)."""
+        right, up, forward = self.axes
+        across = (2 * x / self.width - 1) * self.half_width
+        along = (1 - 2 * y / self.height) * self.half_width * self.height / self.width
+        return forward + across[:, None] * right + along[:, None] * up
+
+    def project(self, points: Float[np.ndarray, "n xyz"]) -> Float[np.ndarray, "n xy"]:
+        """Pixel coordinates of points in front of the camera."""
+        offset = points - np.array(self.position, float)
+        right, up, depth = (offset[:, 0] * a[0] + offset[:, 1] * a[1] + offset[:, 2] * a[2] for a in self.axes)
+        x = (right / depth / self.half_width + 1) * self.width / 2
+        y = (1 - up / depth / self.half_width * self.width / self.height) * self.height / 2
+        return np.stack([x, y], axis=1)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn scene: sRGB bytes, the number of the object seen at each pixel centre (-1 for none), depth in metres."""
+
+    pixels: Int[np.ndarray, "row column rgb"]
+    objects: Int[np.ndarray, "row column"]
+    depth: Float[np.ndarray, "row column"]
