@@ -1,0 +1,46 @@
+# `make demo` and `make test` set up what they need in .venv. A Python of your choice: make demo PYTHON=python3.12
+# The first Python that is new enough; the floor is requires-python in pyproject.toml.
+PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,$(shell $(p) -c 'import sys; sys.version_info >= (3, 11) and print("$(p)")' 2>/dev/null)))
+BIN := .venv/bin
+# Nothing is fetched from a model hub, and pyright does not ask for a newer version of itself.
+export HF_HUB_OFFLINE = 1
+export PYRIGHT_PYTHON_IGNORE_WARNINGS = 1
+
+.PHONY: demo test lint types docs venv clean
+
+demo: .venv/installed
+	$(BIN)/deixis demo
+
+test: lint types
+	$(BIN)/python -m pytest
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed-dev
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+docs: .venv/installed-docs
+	$(BIN)/mkdocs build --strict
+
+# An empty environment, for those who want to put another build of torch into it first (README, "Install").
+venv: .venv/made
+
+.venv/made:
+	@$(or $(PYTHON),false) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "deixis needs Python 3.11 or newer; install one, or name it: make demo PYTHON=/path/to/python3" >&2; exit 2; }
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/installed: .venv/made pyproject.toml
+	$(BIN)/python -m pip install -e .
+	touch $@
+
+# An extra comes on top of the plain installation.
+.venv/installed-%: .venv/installed
+	$(BIN)/python -m pip install -e '.[$*]'
+	touch $@
+
+clean:
+	rm -rf .venv build dist docs/_build
