@@ -2,6 +2,7 @@
 
 from deixis.benchmarks.images import ImageError as ImageError
 from deixis.benchmarks.images import ImageHandle as ImageHandle
+from deixis.benchmarks.item_json import ItemsError as ItemsError
 from deixis.benchmarks.items import Box as Box
 from deixis.benchmarks.items import Item as Item
 from deixis.benchmarks.items import Items as Items
@@ -10,4 +11,4 @@ from deixis.benchmarks.memory_game import memory_game as memory_game
 from deixis.benchmarks.render import Camera as Camera
 from deixis.benchmarks.saved import load_items as load_items
 
-__all__ = ["Box", "Camera", "ImageError", "ImageHandle", "Item", "Items", "Option", "load_items", "memory_game"]
+__all__ = ["Box", "Camera", "ImageError", "ImageHandle", "Item", "Items", "ItemsError", "Option", "load_items", "memory_game"]

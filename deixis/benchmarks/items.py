@@ -68,9 +68,9 @@ class Item:
             "prompt": self.prompt,
             "options": [asdict(option) for option in self.options],
             "truth": self.truth,
-            "targets": dict(self.targets),
+            "targets": {name: float(value) for name, value in self.targets.items()},
             "groups": dict(self.groups),
-            "nuisances": dict(self.nuisances),
+            "nuisances": {name: float(value) for name, value in self.nuisances.items()},
             "objects": [asdict(box) for box in self.objects],
         }
 
