@@ -30,7 +30,7 @@ class ItemsError(ValueError):
 
 def to_record(item: Item, images: Iterable[Any]) -> dict[str, Any]:
     """Everything that an item holds, ready for JSON; a number that is not known (NaN) becomes null."""
-    record = item.seen() | {"images": list(images)}
+    record: dict[str, Any] = {**item.seen(), "images": list(images)}
     for name in ("targets", "nuisances"):
         record[name] = {key: None if math.isnan(value) else value for key, value in record[name].items()}
     return record

@@ -28,6 +28,8 @@ class Language:
 
     code: str
     name: str
+    spaced: bool
+    """Whether writing puts spaces between words."""
     demonstrative: Question
     distance: Question
     """Options carry the region (1, 2, 3) as ``value``."""
@@ -52,6 +54,7 @@ def _read(code: str, table: dict[str, Any]) -> Language:
     return Language(
         code=code,
         name=table["name"],
+        spaced=table["spaced"],
         demonstrative=Question(table["demonstrative"]["prompt"], terms),
         distance=Question(table["distance"]["prompt"], regions),
         colours={key: tuple(words) for key, words in table["colours"].items()},

@@ -70,7 +70,7 @@ def memory_scene(figure: Figure) -> Scene:
     ink = Material(linear_rgb(INKS[figure.colour]))
     scene.add("figure", [(prism(outline, _DISK_THICKNESS_M, top), ink)], at)
     for y in (-0.6, 3.2):
-        scene.lights.append(RectLight((0, y, 2.38), (0.7, 0, 0), (0, -0.6, 0), 9.5 * figure.brightness))
+        scene.lights.append(RectLight((0.0, y, 2.38), (0.7, 0.0, 0.0), (0.0, -0.6, 0.0), 9.5 * figure.brightness))
     return scene
 
 
@@ -94,13 +94,13 @@ def _add_room(scene: Scene) -> None:
     scene.add(
         "room",
         [
-            (box((0, 2, -0.79), (8, 12, 0.1)), floor),
-            (box((0, 5.9, 0.8), (8, 0.1, 3.4)), wall),
-            (box((-3.2, 2, 0.8), (0.1, 12, 3.4)), wall),
-            (box((3.2, 2, 0.8), (0.1, 12, 3.4)), wall),
-            (box((0, -3.5, 0.8), (8, 0.1, 3.4)), wall),
-            (box((0, 2, 2.45), (8, 12, 0.1)), ceiling),
-            (box((0, 5.84, -0.68), (6.4, 0.03, 0.12)), ceiling),
+            (box((0.0, 2.0, -0.79), (8.0, 12.0, 0.1)), floor),
+            (box((0.0, 5.9, 0.8), (8.0, 0.1, 3.4)), wall),
+            (box((-3.2, 2.0, 0.8), (0.1, 12.0, 3.4)), wall),
+            (box((3.2, 2.0, 0.8), (0.1, 12.0, 3.4)), wall),
+            (box((0.0, -3.5, 0.8), (8.0, 0.1, 3.4)), wall),
+            (box((0.0, 2.0, 2.45), (8.0, 12.0, 0.1)), ceiling),
+            (box((0.0, 5.84, -0.68), (6.4, 0.03, 0.12)), ceiling),
         ],
     )
 
@@ -108,6 +108,6 @@ def _add_room(scene: Scene) -> None:
 def _add_desk(scene: Scene) -> None:
     black = Material(linear_rgb("#171719"))
     half, middle = DESK_WIDTH_M / 2 - 0.05, DESK_LENGTH_M / 2
-    top = box((0, middle, -0.02), (DESK_WIDTH_M, DESK_LENGTH_M, 0.04))
+    top = box((0.0, middle, -0.02), (DESK_WIDTH_M, DESK_LENGTH_M, 0.04))
     legs = [box((x, y, -0.39), (0.05, 0.05, 0.7)) for x in (-half, half) for y in (0.06, DESK_LENGTH_M - 0.06)]
     scene.add("desk", [(solid, black) for solid in (top, *legs)])

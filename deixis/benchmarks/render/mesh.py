@@ -76,7 +76,7 @@ def turned(profile: Sequence[tuple[float, float]], segments: int = 128) -> Solid
 
 def disk(radius: float, thickness: float, bevel: float = 0.002) -> Solid:
     """Flat round disk that stands on z = 0."""
-    return turned([(0, 0), (radius, 0), (radius, thickness - bevel), (radius - bevel, thickness), (0, thickness)])
+    return turned([(0.0, 0.0), (radius, 0.0), (radius, thickness - bevel), (radius - bevel, thickness), (0.0, thickness)])
 
 
 def prism(outline: Float[np.ndarray, "point xy"], bottom: float, top: float) -> Solid:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 
 from deixis.benchmarks.render.mesh import Solid
 
@@ -58,7 +58,7 @@ class Scene:
     solids: list[tuple[Solid, Material, int]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
-    def add(self, name: str, parts: list[tuple[Solid, Material]], at: tuple[float, float, float] = (0, 0, 0)) -> int:
+    def add(self, name: str, parts: list[tuple[Solid, Material]], at: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> int:
         """Add an object made of ``parts``, moved to ``at``; returns its number in :attr:`names`."""
         number = len(self.names)
         self.names.append(name)
@@ -112,6 +112,6 @@ class View:
 class Picture:
     """A drawn scene: sRGB bytes, the number of the object seen at each pixel centre (-1 for none), depth in metres."""
 
-    pixels: Int[np.ndarray, "row column rgb"]
+    pixels: UInt8[np.ndarray, "row column rgb"]
     objects: Int[np.ndarray, "row column"]
     depth: Float[np.ndarray, "row column"]

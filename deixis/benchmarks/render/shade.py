@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, UInt8
 
 from deixis.benchmarks.render.scene import Picture, Rgb, Scene, View
 from deixis.benchmarks.render.trace import F, Hits, Tracer, dot
@@ -265,7 +265,7 @@ def _edges(colour: Float[np.ndarray, "n rgb"], hits: Hits, view: View) -> Bool[n
 
 def _to_bytes(
     colour: Float[np.ndarray, "n rgb"], rows: Int[np.ndarray, " n"], columns: Int[np.ndarray, " n"]
-) -> Int[np.ndarray, "n rgb"]:
+) -> UInt8[np.ndarray, "n rgb"]:
     """Bytes in sRGB; a fixed pattern of under half a step hides bands on the dark desk."""
     value = np.clip(colour, 0, 1).astype(float)
     low = np.clip(np.searchsorted(_SRGB_STEPS, value, side="right") - 1, 0, 254)
