@@ -1,0 +1,25 @@
+"""Run items through a watched model; keep what was seen."""
+
+from deixis.activations.errors import DamagedShardError as DamagedShardError
+from deixis.activations.errors import NonFiniteError as NonFiniteError
+from deixis.activations.errors import NotARunError as NotARunError
+from deixis.activations.errors import RunError as RunError
+from deixis.activations.errors import SchemaError as SchemaError
+from deixis.activations.errors import SettingsError as SettingsError
+from deixis.activations.errors import UnfinishedRunError as UnfinishedRunError
+from deixis.activations.recording import record as record
+from deixis.activations.run import Run as Run
+from deixis.activations.run import open_run as open_run
+
+__all__ = [
+    "DamagedShardError",
+    "NonFiniteError",
+    "NotARunError",
+    "Run",
+    "RunError",
+    "SchemaError",
+    "SettingsError",
+    "UnfinishedRunError",
+    "open_run",
+    "record",
+]

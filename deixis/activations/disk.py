@@ -1,0 +1,56 @@
+"""Files that are whole or not there, whenever the process is killed."""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+SUFFIX = ".tmp"
+"""Of files that are being written."""
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a UTF-8 file, or leave the one that was there as it is."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(text.encode())
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path``; what is written there is flushed to disk and takes its name at the end.
+
+    After an exception the temporary file is removed and ``path`` is as it was.
+    """
+    temporary = path.with_name(path.name + SUFFIX)
+    try:
+        yield temporary
+        sync_file(temporary)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Flush a written file to disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush a folder's names to disk, where the system can (Windows cannot open folders)."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

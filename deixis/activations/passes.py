@@ -1,0 +1,106 @@
+"""One forward pass over the prompts, and what continues from it: scored strings and written answers."""
+
+import copy
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from deixis.models import VLM
+
+_CACHE_NAMES = ("cache", "past_key_values")
+
+
+@dataclass
+class PromptPass:
+    """The state of a model after it has read a batch of left-padded prompts."""
+
+    vlm: VLM
+    logits: Float[Tensor, "batch vocab"]
+    """At the last prompt position, float32."""
+    cache: Any
+    """Keys and values of the prompts; continuing adds to it."""
+    mask: Int[Tensor, "batch position"]
+    shift: Int[Tensor, "batch 1"]
+    """How far a token's rotary position lies from its number in the row: pictures take fewer positions than tokens."""
+
+    @classmethod
+    def run(cls, vlm: VLM, inputs: dict[str, Tensor]) -> "PromptPass":
+        """Run the model once over the prompts, as bare as it can be run."""
+        vlm.reset()
+        keep = {"logits_to_keep": 1} if "logits_to_keep" in inspect.signature(vlm.model.forward).parameters else {}
+        output = vlm.model(**inputs, **keep, use_cache=True)
+        mask = inputs["attention_mask"].long()
+        name = next(name for name in _CACHE_NAMES if output.get(name) is not None)
+        return cls(vlm, output.logits[:, -1].float(), output[name], mask, _rope_shift(vlm, mask))
+
+    def extended(self, tokens: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token vocab"]:
+        """Read more tokens in each row (this moves the state on) and return the float32 logits behind each of them."""
+        self.mask = torch.cat([self.mask, torch.ones_like(tokens)], dim=1)
+        # Numbered from the mask, never from the width of the batch: padding would otherwise shift every row that has some.
+        positions = (self.mask.cumsum(dim=1) - 1)[:, -tokens.shape[1] :] + self.shift
+        output = self.vlm.model(
+            input_ids=tokens,
+            attention_mask=self.mask,
+            position_ids=positions,
+            use_cache=True,
+            **{_cache_argument(self.vlm): self.cache},
+        )
+        self.logits = output.logits[:, -1].float()
+        return output.logits.float()
+
+    def rows(self, indices: Sequence[int]) -> "PromptPass":
+        """A copy of some rows, in this order and as often as they are named; this state stays where it is."""
+        at = torch.tensor(list(indices), device=self.mask.device)
+        cache = copy.deepcopy(self.cache)
+        cache.batch_select_indices(at)
+        return PromptPass(self.vlm, self.logits[at.to(self.logits.device)], cache, self.mask[at], self.shift[at])
+
+
+def written_answers(state: PromptPass, max_new_tokens: int) -> list[str]:
+    """Continue each prompt greedily until the model ends its answer; special tokens are left out of the text.
+
+    Equal to ``model.generate(do_sample=False)`` with no penalties.
+    """
+    ends = _end_tokens(state.vlm)
+    chosen = state.logits.argmax(dim=-1)
+    answers: list[list[int]] = [[] for _ in range(len(chosen))]
+    open_rows = set(range(len(chosen)))
+    for step in range(max_new_tokens):
+        for row, token in enumerate(chosen.tolist()):
+            if row in open_rows:
+                answers[row].append(token)
+                if token in ends:
+                    open_rows.discard(row)
+        if not open_rows or step == max_new_tokens - 1:
+            break
+        state.extended(chosen[:, None].to(state.mask.device))
+        chosen = state.logits.argmax(dim=-1)
+    return [state.vlm.tokenizer.decode(tokens, skip_special_tokens=True) for tokens in answers]
+
+
+def _cache_argument(vlm: VLM) -> str:
+    parameters = inspect.signature(vlm.model.forward).parameters
+    return next(name for name in _CACHE_NAMES if name in parameters)
+
+
+def _rope_shift(vlm: VLM, mask: Int[Tensor, "batch position"]) -> Int[Tensor, "batch 1"]:
+    """What the model's own pass just found, where it numbers pictures in rows and columns; else nothing."""
+    if vlm.family.keeps_positions is not None:
+        deltas = vlm.model.get_submodule(vlm.family.keeps_positions).rope_deltas
+        if deltas is not None:  # None after prompts without pictures
+            return deltas.to(mask.device).reshape(-1, 1).long()
+    return mask.new_zeros((len(mask), 1))
+
+
+def _end_tokens(vlm: VLM) -> frozenset[int]:
+    configured = getattr(vlm.model.generation_config, "eos_token_id", None)
+    if configured is None:
+        configured = vlm.tokenizer.eos_token_id
+    if configured is None:
+        return frozenset()
+    return frozenset([configured] if isinstance(configured, int) else configured)

@@ -1,0 +1,103 @@
+"""Recorder: from the items of one shard to the shard on disk."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+
+from deixis.activations.errors import NonFiniteError
+from deixis.activations.options import need_whole_strings, option_logits
+from deixis.activations.passes import PromptPass, written_answers
+from deixis.activations.run import Run
+from deixis.activations.shards import BatchRecord, Shard, ShardWriter, shard_path
+from deixis.benchmarks import Item, Items
+from deixis.hooks import Seen, Watch
+from deixis.models import VLM
+
+AUTO_BATCH = 16
+"""Items per forward pass to begin with, where the user leaves it to us."""
+
+
+class Recorder:
+    """Records shards of one run, in batches that fit the device's memory."""
+
+    def __init__(self, vlm: VLM, items: Items, watch: Watch, run: Run) -> None:
+        self._vlm, self._items, self._watch, self._run = vlm, items, watch, run
+        self._auto = run.settings["batch_size"] == "auto"
+        self._first_size = AUTO_BATCH if self._auto else run.settings["batch_size"]
+
+    def shard(self, number: int, advance: Callable[[int], None]) -> None:
+        """Record one shard, in item order; ``advance`` hears how many items each batch brought."""
+        size = self._size_after(number - 1)
+        per_shard = self._run.settings["shard_items"]
+        at, end = number * per_shard, min(len(self._items), (number + 1) * per_shard)
+        with ShardWriter(shard_path(self._run.path, number), end - at) as writer:
+            while at < end:
+                batch = list(self._items[at : min(at + size, end)])
+                recorded = self._attempt(batch)
+                if recorded is None:
+                    size = len(batch) // 2
+                    continue
+                writer.add(recorded)
+                at += len(batch)
+                advance(len(batch))
+            writer.finish(size)
+
+    def _size_after(self, number: int) -> int:
+        """The batch size at the end of the shard before, so that a resumed run makes the batches of an undisturbed one."""
+        path = shard_path(self._run.path, number)
+        if not self._auto or number < 0 or not path.exists():
+            return self._first_size
+        with Shard(path) as shard:
+            return shard.next_batch_size
+
+    def _attempt(self, batch: list[Item]) -> BatchRecord | None:
+        """The batch's record, or None if memory ran out and half as many items may do."""
+        try:
+            return self._recorded(batch)
+        except torch.OutOfMemoryError as error:
+            if not self._auto or len(batch) == 1:
+                way_out = "free memory on the device" if len(batch) == 1 else "use a smaller batch_size, or 'auto'"
+                error.add_note(f"{len(batch)} items from {batch[0].id!r} need more; {way_out}, then run the same call again.")
+                raise
+        # Behind the handler on purpose: within it, the exception still holds the pass's tensors.
+        if self._vlm.device.type == "cuda":
+            torch.cuda.empty_cache()
+        return None
+
+    @torch.no_grad()
+    def _recorded(self, batch: list[Item]) -> BatchRecord:
+        inputs = self._vlm.prepare(batch)
+        try:
+            with self._watch as watch:
+                watch.follow(self._vlm.token_roles(inputs, batch))
+                state = PromptPass.run(self._vlm, inputs)
+                seen = watch.read()
+            check_finite(seen, batch, pooled=watch.pool is not None)
+            logits = option_logits(state, batch)
+            whole = [need_whole_strings(self._vlm, item.options) for item in batch]
+            limit = self._run.settings["max_new_tokens"]
+            answers = written_answers(state, limit) if self._run.settings["answers"] else None
+        finally:
+            self._vlm.reset()
+        return BatchRecord(seen=seen, logits=logits, whole=whole, answers=answers)
+
+
+def check_finite(seen: Mapping[tuple[str, int, str], Seen], batch: Sequence[Item], *, pooled: bool) -> None:
+    """Refuse activations that are NaN or infinite, at tokens that are there.
+
+    Raises:
+        NonFiniteError: The message names site, layer, role and item.
+    """
+    for (site, layer, role), found in seen.items():
+        finite = torch.isfinite(found.values).all(dim=-1)
+        owners = torch.arange(len(batch))
+        if pooled:
+            finite |= found.counts == 0
+        else:
+            owners = owners.repeat_interleave(found.counts)
+        if not bool(finite.all()):
+            item = batch[int(owners[~finite][0])]
+            raise NonFiniteError(
+                f"{site} at layer {layer}, role {role!r}, is NaN or infinite for item {item.id!r}; "
+                "load the model in a wider dtype (bfloat16 or float32), or leave the item out."
+            )

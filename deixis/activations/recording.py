@@ -1,0 +1,190 @@
+"""record: run items through a watched model, and write down what was seen, shard by shard."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from deixis.activations.disk import SUFFIX, write_text
+from deixis.activations.errors import DamagedShardError, NotARunError, RunError
+from deixis.activations.recorder import AUTO_BATCH, Recorder
+from deixis.activations.run import Run, open_run
+from deixis.activations.settings import (
+    HEADER,
+    LINES,
+    SHARDS,
+    VIEW,
+    check_same,
+    describe_model,
+    library_versions,
+    read_header,
+    write_header,
+)
+from deixis.activations.shards import check_shard, shard_path
+from deixis.activations.view import write_view
+from deixis.benchmarks import Items
+from deixis.hooks import Watch
+from deixis.models import VLM
+
+_LOG = logging.getLogger("deixis")
+# Items in a shard: what a kill may cost, against the number of files.
+_SHARD_ITEMS = {"mean": 64, None: 16}
+
+
+def record(
+    vlm: VLM,
+    items: Items,
+    path: str | Path,
+    sites: Sequence[str] = ("resid",),
+    layers: Sequence[int] | Literal["all"] = "all",
+    roles: Sequence[str] = ("answer", "object", "image"),
+    pool: Literal["mean"] | None = "mean",
+    attention: bool = False,
+    answers: bool = True,
+    batch_size: int | Literal["auto"] = "auto",
+    max_new_tokens: int = 16,
+    resume: bool = True,
+    progress: bool = True,
+) -> Run:
+    """Run every item through the model and keep activations, option logits and answers in a directory.
+
+    One forward pass per batch serves the activations and the option logits, and the written answer continues from it. Killed at
+    any instant, the same call goes on where it stopped and ends with what an undisturbed run holds; a finished run of the same
+    settings is returned at once.
+
+    Args:
+        vlm: The model; see :func:`deixis.load`.
+        items: What to ask it.
+        path: The run's directory; made if it is not there.
+        sites: Places in the model: ``resid``, the residual stream entering each block.
+        layers: Layer numbers (0 to L at ``resid``; L is the input of the final norm), or ``"all"``.
+        roles: Groups of token positions; see :class:`deixis.Watch`.
+        pool: ``"mean"`` keeps one float32 mean per item and role (roles of a single token keep the model's dtype bit for bit);
+            None keeps every token in the model's dtype.
+        attention: Must be False: attention statistics are not in this version.
+        answers: Whether the model also writes its answer, greedily.
+        batch_size: Items per forward pass; ``"auto"`` starts with 16 and halves it whenever the device's memory runs out.
+        max_new_tokens: The longest answer, in tokens.
+        resume: False refuses a directory that holds a run already.
+        progress: Show a progress bar on stderr if that is a terminal.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        ValueError: An argument is outside what it allows. Nothing is written then.
+        SettingsError: ``path`` holds a run of other settings; the message shows the differences.
+        NotARunError: ``path`` holds something else.
+        NonFiniteError: The model held NaN or infinite activations.
+    """
+    watch = Watch(vlm, sites=sites, layers=layers, roles=roles, pool=pool)
+    _check_arguments(vlm, items, attention, batch_size, max_new_tokens)
+    settings = {
+        **describe_model(vlm),
+        "items": items.fingerprint,
+        "n_items": len(items),
+        "sites": list(watch.sites),
+        "layers": {site: watch.layers(site) for site in watch.sites},
+        "roles": list(watch.roles),
+        "pool": pool,
+        "attention": attention,
+        "answers": answers,
+        "batch_size": batch_size,
+        "max_new_tokens": max_new_tokens,
+        "shard_items": _shard_items(pool, batch_size),
+        "libraries": library_versions(),
+    }
+    run = _prepared(Path(path), items, settings, resume)
+    missing = _missing_shards(run)
+    if missing:
+        recorder = Recorder(vlm, items, watch, run)
+        with _explained_interrupt(run), _progress_bar(run, missing, shown=progress) as advance:
+            for number in missing:
+                recorder.shard(number, advance)
+    if missing or not (run.path / VIEW).exists():
+        write_view(run.path, run.n_shards, items)
+    return run
+
+
+def _check_arguments(vlm: VLM, items: Items, attention: bool, batch_size: int | str, max_new_tokens: int) -> None:
+    if attention:
+        raise ValueError("attention=True: attention statistics are not in this version of deixis; record with attention=False.")
+    if not len(items):
+        raise ValueError("there are no items to record; pass at least one.")
+    if batch_size != "auto" and (not isinstance(batch_size, int) or batch_size < 1):
+        raise ValueError(f"batch_size={batch_size!r} is neither 'auto' nor a whole number from 1.")
+    if max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens={max_new_tokens} must be at least 1; use answers=False to write no answers.")
+    if vlm.model.training:
+        raise ValueError("the model is in training mode, where dropout makes every pass another; call vlm.model.eval() first.")
+
+
+def _shard_items(pool: str | None, batch_size: int | str) -> int:
+    """A whole number of batches, so that no batch crosses a shard."""
+    batch = AUTO_BATCH if batch_size == "auto" else int(batch_size)
+    return batch * -(-_SHARD_ITEMS[pool] // batch)
+
+
+def _prepared(path: Path, items: Items, settings: dict[str, Any], resume: bool) -> Run:
+    """The run at ``path``: the one that is there, if it is of these settings, else a new one without shards."""
+    from deixis.benchmarks.saved import items_to_jsonl
+
+    if path.is_dir() and (path / HEADER).exists():
+        if not resume:
+            raise RunError(f"{path} holds a run already and resume=False; name another path, or let it resume.")
+        there = read_header(path)
+        run = Run(path=path, settings=there)
+        check_same(path, there, settings, finished=run.finished)
+        return run
+    if path.exists() and not path.is_dir():
+        raise NotARunError(f"{path} is a file; name a directory for the run.")
+    # A process killed before it wrote the header leaves the items, which are written first.
+    ours = {LINES, LINES + SUFFIX, HEADER + SUFFIX, SHARDS}
+    if path.exists() and (others := sorted(entry.name for entry in path.iterdir() if entry.name not in ours)):
+        raise NotARunError(f"{path} is no run but holds {', '.join(others[:3])}; name an empty or new directory.")
+    text = items_to_jsonl(items)
+    (path / SHARDS).mkdir(parents=True, exist_ok=True)
+    write_text(path / LINES, text)
+    write_text(path / HEADER, write_header(settings))
+    return open_run(path)
+
+
+def _missing_shards(run: Run) -> list[int]:
+    """The shards that have to be recorded: those not there and, in an unfinished run, those that are damaged."""
+    if run.finished:
+        return []
+    missing = []
+    for number in range(run.n_shards):
+        path = shard_path(run.path, number)
+        try:
+            if path.exists():
+                check_shard(path)
+                continue
+        except DamagedShardError as error:
+            _LOG.warning("%s is recorded again: %s", path.name, error)
+        missing.append(number)
+    return missing
+
+
+@contextmanager
+def _explained_interrupt(run: Run) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        stop.add_note(f"What is finished stays in {run.path}; the same call again goes on from there.")
+        raise
+
+
+@contextmanager
+def _progress_bar(run: Run, missing: Sequence[int], *, shown: bool) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as bar:
+        total, per_shard = run.settings["n_items"], run.settings["shard_items"]
+        left = sum(min(total, (number + 1) * per_shard) - number * per_shard for number in missing)
+        task = bar.add_task(f"recording {run.settings['model']}", total=total, completed=total - left)
+        yield lambda n: bar.advance(task, n)

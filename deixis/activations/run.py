@@ -1,0 +1,230 @@
+"""Run: everything recorded for one model on one set of items, read from disk piece by piece."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from deixis.activations.errors import DamagedShardError, NotARunError, RunError, UnfinishedRunError
+from deixis.activations.settings import LINES, read_header
+from deixis.activations.shards import Shard, check_shard, dataset_name, from_stored, offsets_of, shard_path
+from deixis.benchmarks import Items
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def open_run(path: str | Path) -> "Run":
+    """Open a directory that :func:`deixis.record` wrote; nothing but its header is read yet.
+
+    Raises:
+        NotARunError: ``path`` holds no run.
+        SchemaError: The run has another version's layout.
+    """
+    path = Path(path)
+    return Run(path=path, settings=read_header(path))
+
+
+@dataclass(frozen=True)
+class Run:
+    """Activations, option logits and answers of one model on one set of items.
+
+    Rows are in item order. Every reading method raises :class:`UnfinishedRunError` if items are missing and
+    :class:`DamagedShardError` if what it reads does not match its checksums.
+    """
+
+    path: Path
+    settings: dict[str, Any]
+    """What ``run.json`` holds."""
+
+    @cached_property
+    def items(self) -> Items:
+        """The items, in the order of every array."""
+        from deixis.benchmarks.saved import items_from_jsonl
+
+        try:
+            text = (self.path / LINES).read_text("utf-8")
+        except OSError as error:
+            raise NotARunError(f"{self.path / LINES} can't be read ({error.strerror}); restore it or record again.") from error
+        items = items_from_jsonl(text)
+        if len(items) != self.settings["n_items"]:
+            raise NotARunError(
+                f"{self.path / LINES} holds {len(items)} items where {self.settings['n_items']} were recorded; restore it."
+            )
+        return items
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The recorded roles."""
+        return tuple(self.settings["roles"])
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The recorded sites."""
+        return tuple(self.settings["layers"])
+
+    def layers(self, site: str = "resid") -> list[int]:
+        """The recorded layers of ``site``, in order.
+
+        Raises:
+            RunError: The site was not recorded.
+        """
+        if site not in self.settings["layers"]:
+            raise RunError(f"site={site!r} was not recorded; this run holds: {', '.join(self.sites)}.")
+        return list(self.settings["layers"][site])
+
+    def activations(self, site: str, layer: int, role: str) -> Float[np.ndarray, "item width"]:
+        """One vector per item, float32, read from that layer's bytes only.
+
+        Returns:
+            The mean over the role's tokens (or the token itself, where the run kept every token and each item has just one).
+            An item without a token of this role has a row of NaN.
+
+        Raises:
+            RunError: The site, layer or role was not recorded, or items have several tokens in a run with ``pool=None``.
+        """
+        name = self._name(site, layer, role)
+        if self.settings["pool"] is not None:
+            return self._values(name)
+        values, offsets = self.tokens(site, layer, role)
+        if (np.diff(offsets) > 1).any():
+            raise RunError(f"{role!r} has several tokens an item in this run (pool=None); read them with .tokens({site!r}, ...).")
+        rows = np.full((len(offsets) - 1, values.shape[1]), np.nan, np.float32)
+        rows[np.diff(offsets) == 1] = values
+        return rows
+
+    def resid(self, layer: int, role: str = "answer") -> Float[np.ndarray, "item width"]:
+        """The residual stream entering block ``layer``: ``activations("resid", layer, role)``."""
+        return self.activations("resid", layer, role)
+
+    def tokens(self, site: str, layer: int, role: str) -> tuple[Float[np.ndarray, "token width"], Int[np.ndarray, " boundary"]]:
+        """Every token of a role in a run recorded with ``pool=None``.
+
+        Returns:
+            float32 values, items end to end, and offsets: item i has the rows ``offsets[i]`` to ``offsets[i + 1]``.
+
+        Raises:
+            RunError: The run holds means, or not this site, layer or role.
+        """
+        name = self._name(site, layer, role)
+        if self.settings["pool"] is not None:
+            raise RunError(
+                f"this run holds means over tokens (pool={self.settings['pool']!r}); record with pool=None to keep them."
+            )
+        return self._values(name), offsets_of(self.counts(role))
+
+    def counts(self, role: str) -> Int[np.ndarray, " item"]:
+        """How many tokens of the role each item has."""
+        return self._joined(f"counts/{self._role(role)}")
+
+    @cached_property
+    def options(self) -> "pd.DataFrame":
+        """A row per item and option: ``item`` (id), ``option`` (label), ``term``, ``logit`` (float32)."""
+        import pandas as pd
+
+        logits = self._joined("options/logit")
+        rows = [(item.id, option.label, option.term) for item in self.items for option in item.options]
+        if len(rows) != len(logits):
+            raise NotARunError(f"{self.path / LINES} and the shards disagree about the options; restore {LINES}.")
+        frame = pd.DataFrame(rows, columns=["item", "option", "term"])
+        return frame.assign(logit=logits)
+
+    @cached_property
+    def answers(self) -> list[str]:
+        """What the model wrote, in item order.
+
+        Raises:
+            RunError: The run was recorded with ``answers=False``.
+        """
+        if not self.settings["answers"]:
+            raise RunError("this run was recorded with answers=False, so nothing was written; record it again with answers=True.")
+        text = self._joined("answers/utf8").tobytes()
+        ends = offsets_of(self._joined("answers/length"))
+        return [text[start:end].decode() for start, end in pairwise(ends)]
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """All of ``run.json`` and counts over what has been recorded so far.
+
+        ``nan_rows``: items without a token, per role. ``whole_strings``: items whose options were scored as whole strings.
+        ``shards``: how many are finished, and how many there will be.
+        """
+        finished = [number for number in range(self.n_shards) if shard_path(self.path, number).exists()]
+        empty = dict.fromkeys(self.roles, 0)
+        whole = 0
+        for shard in self._shards(finished):
+            whole += int(shard.array("options/whole").sum())
+            for role in self.roles:
+                empty[role] += int((shard.array(f"counts/{role}") == 0).sum())
+        counts = {"nan_rows": empty, "whole_strings": whole, "shards": {"finished": len(finished), "total": self.n_shards}}
+        return {**self.settings, **counts}
+
+    @property
+    def n_shards(self) -> int:
+        """How many shards the finished run has."""
+        return -(-self.settings["n_items"] // self.settings["shard_items"])
+
+    @property
+    def finished(self) -> bool:
+        """Whether every item has been recorded."""
+        return all(shard_path(self.path, number).exists() for number in range(self.n_shards))
+
+    def verify(self) -> int:
+        """Compare every shard with its checksum.
+
+        Returns:
+            The number of shards, all of them sound.
+
+        Raises:
+            DamagedShardError: Shards are missing, truncated or changed; the message names each of them.
+        """
+        faults = []
+        for number in range(self.n_shards):
+            try:
+                check_shard(shard_path(self.path, number))
+            except DamagedShardError as error:
+                faults.append(str(error))
+        if faults:
+            raise DamagedShardError(" ".join(faults))
+        return self.n_shards
+
+    def __repr__(self) -> str:
+        """Model, items and path."""
+        state = "" if self.finished else ", unfinished"
+        return f"Run({self.settings['model']!r}, {self.settings['n_items']} items, {str(self.path)!r}{state})"
+
+    def _name(self, site: str, layer: int, role: str) -> str:
+        if layer not in self.layers(site):
+            raise RunError(f"layer={layer} was not recorded at {site}; this run holds: {', '.join(map(str, self.layers(site)))}.")
+        return dataset_name(site, layer, self._role(role))
+
+    def _role(self, role: str) -> str:
+        if role not in self.roles:
+            raise RunError(f"role={role!r} was not recorded; this run holds: {', '.join(self.roles)}.")
+        return role
+
+    def _values(self, name: str) -> Float[np.ndarray, "row width"]:
+        return self._over_shards(lambda shard: from_stored(*shard.read(name)))
+
+    def _joined(self, name: str) -> np.ndarray:
+        return self._over_shards(lambda shard: shard.array(name))
+
+    def _over_shards(self, read: Callable[[Shard], np.ndarray]) -> np.ndarray:
+        missing = [n for n in range(self.n_shards) if not shard_path(self.path, n).exists()]
+        if missing:
+            names = ", ".join(shard_path(self.path, n).name for n in missing[:5]) + (", ..." if len(missing) > 5 else "")
+            raise UnfinishedRunError(
+                f"{self.path} lacks {len(missing)} of {self.n_shards} shards ({names}); "
+                "call dx.record with the same arguments again to record them."
+            )
+        return np.concatenate([read(shard) for shard in self._shards(range(self.n_shards))])
+
+    def _shards(self, numbers: "range | list[int]") -> Iterator[Shard]:
+        for number in numbers:
+            with Shard(shard_path(self.path, number)) as shard:
+                yield shard

@@ -1,0 +1,223 @@
+"""Shards: HDF5 files of a few dozen items each, written batch by batch, whole or not there.
+
+A shard holds, one dataset each, ``<site>/<layer>/<role>`` (rows in item order), ``counts/<role>`` (tokens of each item),
+``options/logit``, ``options/count``, ``options/whole`` (item by item), ``answers/utf8``, ``answers/length`` (bytes of each
+item's answer) and ``batches`` (the number of each batch's first item within the shard). bfloat16, which HDF5 does not have, is
+kept as its bits in uint16 with the attribute ``dtype``. Beside each shard lies its SHA-256 in the format of ``sha256sum``.
+Chunks carry Fletcher-32 sums and the file format's own structures are checksummed, so that reading a damaged part fails.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from deixis.activations.disk import SUFFIX, replacing, sha256_of, write_text
+from deixis.activations.errors import DamagedShardError
+from deixis.hooks import Seen
+
+FORMAT = ("v110", "v110")
+"""The first HDF5 file format whose structures are all checksummed; h5py 3, MATLAB and Julia read it."""
+_CHUNK_BYTES = 512 * 1024
+BFLOAT16_NAN = 0x7FC0
+
+
+@dataclass(frozen=True)
+class BatchRecord:
+    """Everything recorded of one batch."""
+
+    seen: Mapping[tuple[str, int, str], Seen]
+    logits: Sequence[Sequence[float]]
+    whole: Sequence[bool]
+    """Whether the item's options were scored as whole strings."""
+    answers: Sequence[str] | None
+
+
+def dataset_name(site: str, layer: int, role: str) -> str:
+    """Where a shard keeps one site, layer and role."""
+    return f"{site}/{layer}/{role}"
+
+
+def shard_path(run: Path, number: int) -> Path:
+    """The file of shard ``number``."""
+    return run / "shards" / f"{number:06d}.h5"
+
+
+def checksum_path(shard: Path) -> Path:
+    """The file beside ``shard`` that holds its SHA-256."""
+    return shard.with_suffix(".sha256")
+
+
+class ShardWriter:
+    """Writes one shard of ``n_items`` batch by batch; until :meth:`finish` there is only a temporary file."""
+
+    def __init__(self, path: Path, n_items: int) -> None:
+        self._path = path
+        self._n_items = n_items
+        self._temporary = path.with_name(path.name + SUFFIX)
+        self._file: Any = h5py.File(self._temporary, "w", libver=FORMAT)
+        self._sizes: list[int] = []
+        self._open: dict[str, h5py.Dataset] = {}
+
+    def __enter__(self) -> "ShardWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file:
+            self._file.close()
+        self._temporary.unlink(missing_ok=True)
+
+    def add(self, batch: BatchRecord) -> None:
+        """Append one batch."""
+        self._sizes.append(len(batch.logits))
+        for (site, layer, role), seen in batch.seen.items():
+            values, kind = to_stored(seen.values)
+            self._append(dataset_name(site, layer, role), values, kind)
+        for role, counts in {key[2]: seen.counts for key, seen in batch.seen.items()}.items():
+            self._append(f"counts/{role}", counts.numpy().astype(np.int32))
+        self._append("options/logit", np.array([x for item in batch.logits for x in item], np.float32))
+        self._append("options/count", np.array([len(item) for item in batch.logits], np.int32))
+        self._append("options/whole", np.array(batch.whole, np.uint8))
+        if batch.answers is not None:
+            texts = [answer.encode() for answer in batch.answers]
+            self._append("answers/utf8", np.frombuffer(b"".join(texts), np.uint8))
+            self._append("answers/length", np.array([len(text) for text in texts], np.int32))
+
+    def finish(self, next_batch_size: int) -> None:
+        """Close the file, flush it, note its checksum and give it its name.
+
+        Args:
+            next_batch_size: The batch size in force at the end; a resumed run starts the next shard with it.
+        """
+        starts = np.cumsum([0, *self._sizes[:-1]])
+        self._append("batches", starts.astype(np.int32))
+        self._file.attrs["n_items"] = sum(self._sizes)
+        self._file.attrs["next_batch_size"] = next_batch_size
+        self._file.close()
+        with replacing(self._path) as temporary:
+            # The checksum is there before the shard takes its name: no kill can leave a shard without one.
+            write_text(checksum_path(self._path), f"{sha256_of(temporary)}  {self._path.name}\n")
+
+    def _append(self, name: str, values: np.ndarray, kind: str | None = None) -> None:
+        if name not in self._open:
+            self._open[name] = self._created(name, values, kind)
+        dataset = self._open[name]
+        before = dataset.shape[0]
+        dataset.resize(before + len(values), axis=0)
+        dataset[before:] = values
+
+    def _created(self, name: str, values: np.ndarray, kind: str | None) -> h5py.Dataset:
+        width = values.shape[1:]
+        row_bytes = values.dtype.itemsize * int(np.prod(width))
+        # One chunk where that is small, judged by the first batch: fewer reads, and no space for rows that never come.
+        expected = -(-len(values) * self._n_items // self._sizes[0])
+        chunk = (max(1, min(expected, _CHUNK_BYTES // max(1, row_bytes))), *width)
+        dataset = self._file.create_dataset(
+            name, shape=(0, *width), maxshape=(None, *width), dtype=values.dtype, chunks=chunk, fletcher32=True
+        )
+        if kind is not None:
+            dataset.attrs["dtype"] = kind
+        return dataset
+
+
+class Shard:
+    """One finished shard, open for reading.
+
+    Raises:
+        DamagedShardError: The file is missing or no whole HDF5 file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file: Any = h5py.File(path, "r")
+            self.n_items = int(self._file.attrs["n_items"])
+            self.next_batch_size = int(self._file.attrs["next_batch_size"])
+        except FileNotFoundError:
+            raise DamagedShardError(f"{path} is missing; {_WAY_OUT}") from None
+        except (OSError, KeyError, RuntimeError) as error:
+            raise DamagedShardError(f"{path} is damaged or truncated ({error}); {_WAY_OUT}") from error
+
+    def __enter__(self) -> "Shard":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def array(self, name: str) -> np.ndarray:
+        """One dataset as it is stored; only its bytes are read.
+
+        Raises:
+            DamagedShardError: The dataset is not there, or its bytes do not match their checksum.
+        """
+        return self.read(name)[0]
+
+    def read(self, name: str) -> tuple[np.ndarray, str | None]:
+        """One dataset as it is stored, and the dtype that its bits mean where HDF5 has none for it.
+
+        Raises:
+            DamagedShardError: The dataset is not there, or its bytes do not match their checksum.
+        """
+        try:
+            dataset = self._file[name]
+            if not isinstance(dataset, h5py.Dataset) or dataset.dtype.kind not in "fiu":
+                raise DamagedShardError(f"{self.path} holds no numbers at {name}; {_WAY_OUT}")
+            return dataset[()], dataset.attrs.get("dtype")
+        except (OSError, KeyError, RuntimeError) as error:
+            raise DamagedShardError(f"{self.path} is damaged at {name} ({error}); {_WAY_OUT}") from error
+
+    def names(self) -> dict[str, tuple[tuple[int, ...], np.dtype, str | None]]:
+        """Shape, stored dtype and meant dtype of every dataset."""
+        found: dict[str, tuple[tuple[int, ...], np.dtype, str | None]] = {}
+
+        def note(name: str, node: Any) -> None:
+            if isinstance(node, h5py.Dataset):
+                found[name] = (node.shape, node.dtype, node.attrs.get("dtype"))
+
+        self._file.visititems(note)
+        return found
+
+
+_WAY_OUT = "delete it and call dx.record with the same arguments again, which records its items anew."
+
+
+def check_shard(path: Path) -> None:
+    """Compare a shard's bytes with its checksum.
+
+    Raises:
+        DamagedShardError: Shard or checksum is missing, or they do not match.
+    """
+    try:
+        expected = checksum_path(path).read_text("ascii").split()[0]
+        found = sha256_of(path)
+    except FileNotFoundError as error:
+        raise DamagedShardError(f"{error.filename} is missing; {_WAY_OUT}") from None
+    except (IndexError, UnicodeDecodeError):
+        raise DamagedShardError(f"{checksum_path(path)} holds no checksum; {_WAY_OUT}") from None
+    if found != expected:
+        raise DamagedShardError(f"{path} does not match its checksum, so it is damaged or truncated; {_WAY_OUT}")
+
+
+def to_stored(values: Float[Tensor, "row width"]) -> tuple[np.ndarray, str | None]:
+    """Values as numpy holds them, and the name of their dtype where numpy has none."""
+    if values.dtype == torch.bfloat16:
+        return values.contiguous().view(torch.uint16).numpy(), "bfloat16"
+    return values.numpy(), None
+
+
+def from_stored(stored: np.ndarray, kind: str | None) -> Float[np.ndarray, "row width"]:
+    """Stored values as float32."""
+    if kind == "bfloat16":  # the upper half of a float32's bits
+        return (stored.astype(np.uint32) << 16).view(np.float32)
+    return stored.astype(np.float32, copy=False)
+
+
+def offsets_of(counts: Int[np.ndarray, " item"]) -> Int[np.ndarray, " boundary"]:
+    """Where each item's tokens begin in values laid end to end; one entry more than items."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
