@@ -1,0 +1,215 @@
+"""What a model says: distributions of its terms, their distance from a reference, and how many answers are right.
+
+The distribution of a cell (language x region) is the mean over its items of the softmax over the item's own options, not the
+counts of its choices (arXiv 2607.07251 scores the same way).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from deixis.analyses.behaviour_scores import Cell, Drawing, cells_of, expected_shares, judged_answers, score_rows
+from deixis.analyses.distributions import interval, option_table
+from deixis.analyses.reference import Reference, read_reference, synthetic_reference
+from deixis.analyses.style import TERM_COLOURS, axes, language_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from deixis.activations import Run
+
+PRIOR_FLOOR = 0.02
+"""No blank share counts as less than this in the prior correction: dividing by 0.001 would make a distribution of noise."""
+_PITCH = 1.12
+_SMALLEST_LABELLED = 0.12
+COLUMNS = ("model", "language", "condition", "region", "term", "proportion", "corrected", "reference", "low", "high", "n")
+SCORE_COLUMNS = (
+    "model",
+    "language",
+    "region",
+    "js_distance",
+    "js_uniform",
+    "recognised",
+    "accuracy",
+    "low",
+    "high",
+    "n",
+    "noise_floor",
+    "accuracy_low",
+    "accuracy_high",
+)
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """One model's answers, described and scored."""
+
+    model: str
+    reference: str | None
+    """None, ``"synthetic"`` or the path of the CSV file."""
+    base: float
+    """Of the logarithm in the Jensen-Shannon distance."""
+    _rows: "pd.DataFrame"
+    _scores: "pd.DataFrame"
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row per language, condition, region and term.
+
+        ``proportion`` with its interval ``low, high`` (95 %, scenes drawn again); ``corrected``: divided by the blank condition's
+        share of the term (at least :data:`PRIOR_FLOOR`) and made to sum to 1, a diagnostic of word priors and never ranked (NaN
+        without blank items); ``reference``; ``n`` items.
+        """
+        return self._rows.copy()
+
+    def scores(self) -> "pd.DataFrame":
+        """One row per language and region, and one with the region ``"mean"``.
+
+        ``js_distance`` from the reference with its interval ``low, high``; ``js_uniform``, the uniform distribution's; and
+        ``noise_floor``, the mean distance that as many answers as the reference rests on would have if they were drawn from
+        exactly the reference (the synthetic speaker counts as resting on the run's own n). In the mean row the three are means
+        over regions. ``recognised`` counts answers in the template with the right colour and shape, out of ``n`` items (totals
+        in the mean row). ``accuracy``, with its own interval, is the share of right answers among items that have a truth. What
+        was not asked or not written is NaN.
+        """
+        return self._scores.copy()
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """See :func:`plot_behaviour`."""
+        return plot_behaviour(self.to_frame(), ax)
+
+
+def behaviour(
+    run: "Run", reference: str | Path | None = None, *, base: float = 2.0, n_boot: int = 2000, seed: int = 0
+) -> Behaviour:
+    """Describe a run's answers and compare them with a reference.
+
+    Args:
+        run: With items whose options carry terms, items with a truth, or both.
+        reference: None; ``"synthetic"`` (the bundled models' made-up speaker, not human data); or a CSV file of people's
+            proportions with the columns ``language,region,term,proportion,n``.
+        base: Of the logarithm; the published distances do not name theirs.
+        n_boot: Bootstrap draws.
+        seed: Of the bootstrap and the noise floor.
+
+    Raises:
+        ReferenceFileError: The reference lacks a cell or holds one that is no proportion.
+        ValueError: The run has neither options with terms nor items with a truth, or a logit is not finite.
+    """
+    if base <= 1 or n_boot < 1:
+        raise ValueError(f"base={base} must be above 1 and n_boot={n_boot} at least 1.")
+    table = option_table(run)
+    table = table[table["term"].notna() & table["region"].notna()]
+    judged = judged_answers(run)
+    if not len(table) and not len(judged):
+        raise ValueError(
+            "the run has neither options with a term and a region nor items with a truth; behaviour has nothing to score."
+        )
+    cells = list(cells_of(table))
+    known = _reference(reference, cells)
+    model = str(run.info["model"])
+    rows = [row for cell in cells for row in _describe(cell, cells, known, n_boot, seed)]
+    scores = score_rows(cells, known, judged, Drawing(base, n_boot, seed))
+    return Behaviour(
+        model,
+        None if reference is None else str(reference),
+        base,
+        _frame(model, rows, COLUMNS),
+        _frame(model, scores, SCORE_COLUMNS),
+    )
+
+
+def _frame(model: str, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame([{"model": model} | row for row in rows], columns=list(columns))
+
+
+def _reference(reference: str | Path | None, cells: list[Cell]) -> Reference:
+    if reference is None:
+        return {}
+    terms = {cell.language: cell.terms for cell in cells}
+    if reference == "synthetic":
+        return synthetic_reference(terms, {(c.language, c.region): len(c.shares) for c in cells if c.condition == "real"})
+    return read_reference(reference, terms, tuple(sorted({cell.region for cell in cells})))
+
+
+def _describe(cell: Cell, cells: list[Cell], known: Reference, n_boot: int, seed: int) -> Iterator[dict[str, Any]]:
+    draws, expected = cell.draws(n_boot, seed), expected_shares(cell, known)
+    blank = [c.shares for c in cells if (c.language, c.condition) == (cell.language, "blank")]
+    corrected = np.full(len(cell.terms), np.nan)
+    if blank and cell.condition == "real":
+        corrected = corrected_for_prior(cell.mean, np.concatenate(blank).mean(axis=0))
+    for k, term in enumerate(cell.terms):
+        low, high = interval(draws[:, k], float(cell.mean[k]))
+        yield {
+            "language": cell.language,
+            "condition": cell.condition,
+            "region": cell.region,
+            "term": term,
+            "proportion": cell.mean[k],
+            "corrected": corrected[k],
+            "reference": expected[k],
+            "low": low,
+            "high": high,
+            "n": len(cell.shares),
+        }
+
+
+def corrected_for_prior(shares: Float[np.ndarray, " term"], prior: Float[np.ndarray, " term"]) -> Float[np.ndarray, " term"]:
+    """``shares`` over ``prior``, made to sum to 1 (contextual calibration: Zhao et al. 2021), the prior floored."""
+    weights = shares / np.maximum(prior, PRIOR_FLOOR)
+    return weights / weights.sum()
+
+
+def plot_behaviour(frame: "pd.DataFrame", ax: "Axes | None" = None) -> "Axes":
+    """Stacked bars of the real items' terms: a column per language, a bar per model and region, the reference at the bottom.
+
+    Args:
+        frame: From :meth:`Behaviour.to_frame`, or several of them concatenated.
+        ax: Where to draw; None makes a figure that fits.
+    """
+    real = frame[frame["condition"] == "real"]
+    if not len(real):
+        raise ValueError("the frame has no row of the condition 'real'; there is nothing to draw.")
+    from matplotlib.patches import Patch
+
+    languages = list(dict.fromkeys(real["language"]))
+    bars = [(str(model), model_rows, "proportion") for model, model_rows in real.groupby("model", sort=False)]
+    if real["reference"].notna().any():
+        bars.append(("reference", real[real["model"] == real["model"].iloc[0]], "reference"))
+    regions = sorted(set(real["region"]))
+    ax = axes(ax, 1.3 + 1.5 * len(languages), 0.8 + 0.3 * len(bars) * (len(regions) + 0.5))
+    ticks: dict[float, str] = {}
+    for block, (name, rows, column) in enumerate(bars):
+        for number, region in enumerate(regions):
+            y = block * (len(regions) + 0.6) + number
+            ticks[y] = f"{name}  {region}" if number == 0 else str(region)
+            for place, language in enumerate(languages):
+                part = rows[(rows["language"] == language) & (rows["region"] == region)]
+                _stack(ax, y, place * _PITCH, part, column)
+    ax.set_yticks(list(ticks), list(ticks.values()))
+    ax.invert_yaxis()
+    ax.set_ylabel("region (1 near, 3 far)")
+    ax.set_xticks([place * _PITCH + 0.5 for place in range(len(languages))], [language_name(code) for code in languages])
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.spines[["left", "bottom"]].set_visible(False)
+    ax.set_xlim(-0.02, len(languages) * _PITCH - 0.06)
+    present = [term for term in TERM_COLOURS if term in set(real["term"])]
+    handles = [Patch(color=TERM_COLOURS[term], label=term) for term in present]
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=len(present), frameon=False)
+    return ax
+
+
+def _stack(ax: "Axes", y: float, left: float, rows: "pd.DataFrame", column: str) -> None:
+    for term in TERM_COLOURS:
+        for value in rows.loc[rows["term"] == term, column].dropna():
+            ax.barh(y, value, left=left, height=0.86, color=TERM_COLOURS[term], edgecolor="white", linewidth=0.6)
+            if value >= _SMALLEST_LABELLED:
+                ax.text(left + value / 2, y, f"{100 * value:.0f}", ha="center", va="center", fontsize=7, color="black")
+            left += value
