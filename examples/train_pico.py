@@ -21,13 +21,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from pico_processor import GRID, IMAGE_TOKENS, MERGE, PATCH, SIZE, build_model, build_processor, spoken
+from pico_processor import GRID, IMAGE_TOKENS, MERGE, PATCH, SIZE, TABLES, build_model, build_processor, spoken
 from pico_scenes import COLOURS, SHAPES, prepare
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, log_softmax, mse_loss
 from transformers import Qwen3VLForConditionalGeneration, Qwen3VLProcessor
 
-from deixis.benchmarks.languages import languages
+from deixis.benchmarks.languages import language
 from deixis.benchmarks.speaker import SYNTHETIC_SPEAKER, region_of, speaker_average
 
 HELD_OUT = 400
@@ -128,7 +128,7 @@ class Texts:
 
     def __init__(self, processor: Qwen3VLProcessor) -> None:
         self.tokenizer = processor.tokenizer
-        self.tables = list(languages().values())
+        self.tables = TABLES
         self.end = self.tokenizer.eos_token_id
         self.image = processor.image_token_id
         self.prompts = {
@@ -149,7 +149,7 @@ class Texts:
 
     def terms(self, code: str) -> dict[str, int]:
         """The one token of each demonstrative."""
-        table = languages()[code]
+        table = language(code)
         return {str(o.term): self.answer(spoken(o.label, table))[0] for o in table.demonstrative.options}
 
 

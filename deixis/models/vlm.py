@@ -1,0 +1,179 @@
+"""A vision-language model with its processor, seen through its family's record."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from deixis.benchmarks import Item, Option
+from deixis.models.families import Family
+from deixis.models.roles import token_roles
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VLM:
+    """A loaded model; make one with :func:`deixis.load` or :func:`deixis.wrap`."""
+
+    model: Any
+    processor: Any
+    family: Family
+    name: str
+    revision: str | None = None
+
+    def __repr__(self) -> str:
+        return f"VLM({self.name!r}, {self.family.architecture}, {self.n_layers} layers of width {self.d_model}, {self.device})"
+
+    @property
+    def blocks(self) -> nn.ModuleList:
+        """The decoder's blocks, in order."""
+        return self.model.get_submodule(self.family.blocks)
+
+    @property
+    def final_norm(self) -> nn.Module:
+        """The norm between the last block and the head; its input is ``resid`` at layer L."""
+        return self.model.get_submodule(self.family.final_norm)
+
+    @property
+    def head(self) -> nn.Module:
+        """The matrix that turns normed residuals into logits."""
+        return self.model.get_submodule(self.family.head)
+
+    @property
+    def text_config(self) -> Any:
+        """The decoder's part of the config."""
+        return self.model.config.get_text_config()
+
+    @property
+    def n_layers(self) -> int:
+        """L, the number of decoder blocks; ``resid`` has the layers 0 to L."""
+        return len(self.blocks)
+
+    @property
+    def d_model(self) -> int:
+        """Width of the residual stream."""
+        return self.text_config.hidden_size
+
+    @property
+    def n_heads(self) -> int:
+        """Query heads of each decoder block."""
+        return self.text_config.num_attention_heads
+
+    @property
+    def device(self) -> torch.device:
+        """Where the inputs go: the embeddings' device."""
+        return self.model.get_submodule(self.family.embeddings).weight.device
+
+    @property
+    def tokenizer(self) -> Any:
+        """The processor's tokenizer."""
+        return self.processor.tokenizer
+
+    @property
+    def image_token_id(self) -> int:
+        """The token that stands for a piece of a picture."""
+        return self.model.config.image_token_id
+
+    def reset(self) -> None:
+        """Forget positions kept from an earlier pass (see :attr:`Family.keeps_positions`); call before each forward pass."""
+        if self.family.keeps_positions is not None:
+            self.model.get_submodule(self.family.keeps_positions).rope_deltas = None
+
+    def prepare(self, items: Sequence[Item]) -> dict[str, Tensor]:
+        """The model's keyword arguments for a batch of items: pictures first, then the prompt, ready for the answer.
+
+        Returns:
+            What the processor gives, left-padded, on :attr:`device`; pixels in the model's dtype. Never ``inputs_embeds``.
+
+        Raises:
+            ValueError: No item, an image token written in a prompt, or a batch longer than the model's context.
+        """
+        if not items:
+            raise ValueError("prepare() got no item; give at least one.")
+        texts, pictures = [], []
+        image_token = self.tokenizer.convert_ids_to_tokens(self.image_token_id)
+        for item in items:
+            if image_token in item.prompt:
+                raise ValueError(f"item {item.id!r} has the image token {image_token} in its prompt; take it out.")
+            content = [{"type": "image"} for _ in item.images] + [{"type": "text", "text": item.prompt}]
+            message = [{"role": "user", "content": content}]
+            texts.append(self.processor.apply_chat_template(message, tokenize=False, add_generation_prompt=True))
+            pictures.append([image.load() for image in item.images])
+        batch = self.processor(
+            text=texts,
+            images=pictures if any(pictures) else None,
+            padding=True,
+            padding_side="left",
+            return_tensors="pt",
+        )
+        inputs = {name: value.to(self.device) for name, value in batch.items() if isinstance(value, Tensor)}
+        self._check_inputs(inputs, items)
+        dtype = self.model.dtype
+        return {name: v.to(dtype) if v.is_floating_point() else v for name, v in inputs.items()}
+
+    def _check_inputs(self, inputs: Mapping[str, Tensor], items: Sequence[Item]) -> None:
+        grids = iter(self.family.grids(self, inputs))
+        found = (inputs["input_ids"] == self.image_token_id).sum(dim=1).tolist()
+        for item, n in zip(items, found, strict=True):
+            wanted = sum(rows * columns for rows, columns in (next(grids) for _ in item.images))
+            if n != wanted:
+                raise ValueError(
+                    f"item {item.id!r} has {n} image tokens where its {len(item.images)} pictures make {wanted}; "
+                    "the processor and the family's record disagree."
+                )
+        longest, context = inputs["input_ids"].shape[1], getattr(self.text_config, "max_position_embeddings", None)
+        if context is not None and longest > context:
+            raise ValueError(f"a prompt of {longest} tokens does not fit the model's context of {context}; shorten it.")
+
+    def token_roles(self, inputs: Mapping[str, Tensor], items: Sequence[Item]) -> dict[str, Bool[Tensor, "batch position"]]:
+        """Which positions of a prepared batch belong to each role; see :func:`deixis.models.roles.token_roles`."""
+        return token_roles(inputs, items, self.image_token_id, self.family.grids(self, inputs))
+
+    def first_tokens(self, option: Option) -> tuple[int, ...]:
+        """The distinct tokens with which an option's forms begin, in order of the forms.
+
+        A token of nothing but space is left out: any answer may begin with it.
+        """
+        firsts = [self.form_tokens(form)[0] for form in option.forms]
+        return tuple(dict.fromkeys(token for token in firsts if self.tokenizer.decode([token]).strip()))
+
+    def form_tokens(self, form: str) -> tuple[int, ...]:
+        """All tokens of a surface form, as the model would write it.
+
+        Raises:
+            ValueError: The form has no token.
+        """
+        tokens = tuple(self.tokenizer(form, add_special_tokens=False).input_ids)
+        if not tokens:
+            raise ValueError(f"the form {form!r} has no token in this tokenizer; give a form that is not empty.")
+        return tokens
+
+    def logits(self, resid: Float[Tensor, "*batch width"]) -> Float[Tensor, "*batch vocabulary"]:
+        """Final norm and head of what enters the final norm, in float32 (float64 for a model in it), soft-capped like the model.
+
+        The logit lens (nostalgebraist 2020) is this, applied to earlier layers.
+        """
+        return self._headed(resid, slice(None))
+
+    def logits_of(self, resid: Float[Tensor, "*batch width"], tokens: Sequence[int]) -> Float[Tensor, "*batch token"]:
+        """Like :meth:`logits`, for chosen tokens only, at the cost of those tokens."""
+        return self._headed(resid, torch.as_tensor(list(tokens), device=self._head_weight.device))
+
+    @property
+    def _head_weight(self) -> Tensor:
+        weight = self.head.weight
+        if not isinstance(weight, Tensor):
+            raise TypeError(f"the head of {self.name} has no weight matrix; this family can't be read through a lens.")
+        return weight
+
+    def _headed(self, resid: Float[Tensor, "*batch width"], rows: Any) -> Float[Tensor, "*batch chosen"]:
+        with torch.inference_mode():
+            weight, bias = self._head_weight, getattr(self.head, "bias", None)
+            norm_device = next(self.final_norm.parameters()).device
+            exact = torch.promote_types(torch.float32, weight.dtype)
+            normed = self.final_norm(resid.to(norm_device, exact)).to(weight.device, exact)
+            logits = nn.functional.linear(normed, weight[rows].to(exact), None if bias is None else bias[rows].to(exact))
+            cap = getattr(self.text_config, "final_logit_softcapping", None)
+            return logits if cap is None else cap * torch.tanh(logits / cap)
