@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from deixis.activations.disk import SUFFIX, write_text
 from deixis.activations.errors import DamagedShardError, NotARunError, RunError
@@ -29,7 +29,7 @@ from deixis.models import VLM
 
 _LOG = logging.getLogger("deixis")
 # Items in a shard: what a kill may cost, against the number of files.
-_SHARD_ITEMS = {"mean": 64, None: 16}
+SHARD_ITEMS = {"mean": 64, None: 16}
 
 
 def record(
@@ -37,12 +37,12 @@ def record(
     items: Items,
     path: str | Path,
     sites: Sequence[str] = ("resid",),
-    layers: Sequence[int] | Literal["all"] = "all",
+    layers: Sequence[int] | str = "all",
     roles: Sequence[str] = ("answer", "object", "image"),
-    pool: Literal["mean"] | None = "mean",
+    pool: str | None = "mean",
     attention: bool = False,
     answers: bool = True,
-    batch_size: int | Literal["auto"] = "auto",
+    batch_size: int | str = "auto",
     max_new_tokens: int = 16,
     resume: bool = True,
     progress: bool = True,
@@ -123,7 +123,7 @@ def _check_arguments(vlm: VLM, items: Items, attention: bool, batch_size: int | 
 def _shard_items(pool: str | None, batch_size: int | str) -> int:
     """A whole number of batches, so that no batch crosses a shard."""
     batch = AUTO_BATCH if batch_size == "auto" else int(batch_size)
-    return batch * -(-_SHARD_ITEMS[pool] // batch)
+    return batch * -(-SHARD_ITEMS[pool] // batch)
 
 
 def _prepared(path: Path, items: Items, settings: dict[str, Any], resume: bool) -> Run:

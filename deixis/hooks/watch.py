@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -78,9 +78,9 @@ class Watch:
         self,
         vlm: VLM,
         sites: Sequence[str] = ("resid",),
-        layers: Sequence[int] | Literal["all"] = "all",
+        layers: Sequence[int] | str = "all",
         roles: Sequence[str] = ("answer", "object", "image"),
-        pool: Literal["mean"] | None = "mean",
+        pool: str | None = "mean",
     ) -> None:
         if pool not in ("mean", None):
             raise ValueError(f"pool={pool!r} is not one of: 'mean', None.")
