@@ -39,10 +39,11 @@ def option_table(run: "Run") -> "pd.DataFrame":
         )
     table = items.merge(options, on="item", how="right", validate="one_to_many")
     groups, _ = pd.factorize(table["item"])
-    return table.assign(prob=_softmax_within(groups, table["logit"].to_numpy(float)))
+    return table.assign(prob=softmax_within(groups, table["logit"].to_numpy(float)))
 
 
-def _softmax_within(groups: Int[np.ndarray, " row"], logits: Float[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
+def softmax_within(groups: Int[np.ndarray, " row"], logits: Float[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
+    """Softmax over the rows that have the same number in ``groups`` (0, 1, ...)."""
     highest = np.full(groups.max(initial=-1) + 1, -np.inf)
     np.maximum.at(highest, groups, logits)
     weights = np.exp(logits - highest[groups])

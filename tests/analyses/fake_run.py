@@ -22,14 +22,17 @@ class FakeRun:
     """Vectors by role and layer."""
     answers: list[str] = field(default_factory=list)
     model: str = "fake"
+    offset: bool = True
+    """Add a constant to each item's logits: it must not matter to any distribution."""
 
     @property
     def options(self) -> pd.DataFrame:
         rows = []
         for number, item in enumerate(self.items):
             shares = self.shares(item)
-            # A constant per item must not matter to anything.
-            rows += [(item.id, o.label, o.term, np.float32(np.log(shares[o.label]) + number % 7)) for o in item.options]
+            rows += [
+                (item.id, o.label, o.term, np.float32(np.log(shares[o.label]) + self.offset * (number % 7))) for o in item.options
+            ]
         return pd.DataFrame(rows, columns=["item", "option", "term", "logit"])
 
     @property

@@ -1,0 +1,65 @@
+"""The rules by which evidence becomes a verdict; every threshold of the encoding gap stands here."""
+
+from dataclasses import dataclass
+
+from deixis.analyses.gap_evidence import BlankDistance, Decoded, Shift
+
+CASES = ("encoded and used", "encoded, unused", "used, not decoded", "prior only", "absent", "undecided")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """What counts as an effect. A yes needs significance and size, a no needs their absence; anything between is undecided."""
+
+    alpha: float = 0.05
+    margin: float = 0.10
+    """A probe must beat chance by this much balanced accuracy: less may be significant and still say little."""
+    floor: float = 0.10
+    """Jensen-Shannon distance (base 2) below which a difference between answers is negligible: about 12 percentage points
+    between two evenly used terms."""
+
+
+def is_encoded(found: Decoded, limits: Thresholds) -> bool | None:
+    """Yes: the interval lies above chance (and p, where there is one, is small) and the score beats chance by the margin.
+
+    No: neither. None: one of the two. The control task decides nothing: it measures the probe's capacity, and a scene's region
+    can't be memorised from other scenes' figures.
+    """
+    significant = found.low > found.chance and not found.p_value > limits.alpha
+    sizeable = found.score >= found.chance + limits.margin
+    return significant if significant == sizeable else None
+
+
+def is_used(shift: Shift, limits: Thresholds) -> bool | None:
+    """Yes: the shift beats its null (p) and its whole interval, less the null's mean, lies above the floor.
+
+    No: the whole interval lies below the floor (an equivalence test: a shift may be significant and negligible). None: otherwise.
+    """
+    if shift.p_value <= limits.alpha and shift.low - shift.null >= limits.floor:
+        return True
+    return False if shift.high - shift.null < limits.floor else None
+
+
+def is_prior(blank: BlankDistance, limits: Thresholds) -> bool | None:
+    """Whether the answers are those to a blank picture: the interval of their distance lies below the floor, or above it."""
+    if blank.high < limits.floor:
+        return True
+    return False if blank.low >= limits.floor else None
+
+
+def any_of(*verdicts: bool | None) -> bool | None:
+    """True if one is true, False if all are false, None if that is open."""
+    if any(verdicts):
+        return True
+    return None if None in verdicts else False
+
+
+def case_of(encoded: bool | None, used: bool | None, prior: bool | None) -> str:
+    """The verdict; ``prior`` matters only where the target is neither encoded nor used."""
+    if encoded is None or used is None:
+        return "undecided"
+    if encoded:
+        return "encoded and used" if used else "encoded, unused"
+    if used:
+        return "used, not decoded"
+    return {True: "prior only", False: "absent", None: "undecided"}[prior]

@@ -1,0 +1,67 @@
+"""The encoding gap in plain words."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deixis.analyses.gap_rules import Thresholds
+from deixis.analyses.style import language_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ASKED = {"demonstrative": "its demonstratives", "distance": 'its answers to "near, middle or far?"'}
+_SAID = {
+    "encoded and used": "distance is encoded and drives {what}",
+    "encoded, unused": "distance is encoded but does not drive {what}",
+    "used, not decoded": "{what} follow distance, but no linear probe finds it",
+    "prior only": "distance is not decoded, and {what} are those it gives to a blank picture",
+    "absent": "distance is neither decoded nor drives {what}",
+    "undecided": "what drives {what} stays undecided",
+}
+
+
+def conclude(rows: "pd.DataFrame", limits: Thresholds) -> str:
+    """One sentence per task and case, for the rows of one model."""
+    model = str(rows["model"].iloc[0])
+    sentences = []
+    for task, asked in rows.groupby("task", sort=False):
+        for case, part in asked.groupby("case", sort=False):
+            languages = [language_name(code) for code in part["language"]]
+            verdict = _SAID[str(case)].format(what=_ASKED[str(task)])
+            sentences.append(f"{model}, {_listed(languages)}: {verdict}. {_evidence(part, limits)}")
+    return " ".join(sentences)
+
+
+def _evidence(rows: "pd.DataFrame", limits: Thresholds) -> str:
+    places = (("answer", "at the answer position"), ("object", "at the object's image tokens"))
+    probed = [f"{_span(rows[f'{role}_score'])} {place}" for role, place in places if rows[f"{role}_score"].notna().any()]
+    said = []
+    if probed:
+        said.append(
+            f"A linear probe finds the region of scenes it has not seen with a balanced accuracy of {' and '.join(probed)} "
+            f"(chance {rows['chance'].iloc[0]:.2f})."
+        )
+    if any(found is True for found in rows["object_encoded"]) and all(found is False for found in rows["answer_encoded"]):
+        said.append("It is there at the object's tokens and does not reach the answer position.")
+    p_value = rows["p_used"].max()
+    said.append(
+        f"Between regions the answers differ by a Jensen-Shannon distance of {_span(rows['shift'])} "
+        f"(chance alone gives {_span(rows['shift_null'])}; p {'=' if len(rows) == 1 else 'up to'} {p_value:.2g}; "
+        f"below {limits.floor:g} counts as negligible)."
+    )
+    if rows["blank_distance"].notna().any():
+        said.append(f"They lie {_span(rows['blank_distance'])} from the answers to a blank picture.")
+    missing = sorted({name for names in rows["missing"] for name in names.split(", ") if name})
+    if missing:
+        said.append(f"Not in the run: {', '.join(missing)}.")
+    return " ".join(said)
+
+
+def _span(values: "pd.Series[float]") -> str:
+    low, high = np.nanmin(values), np.nanmax(values)
+    return f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
