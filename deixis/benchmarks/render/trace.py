@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float, Int
 from deixis.benchmarks.render.scene import Scene
 
 F = np.float32
-_FAR = F(50)
+FAR = F(50)
+"""Depth given to rays that miss."""
 _device: Any = None
 
 
@@ -46,17 +47,15 @@ class Tracer:
     """Embree's index of one scene.
 
     Raises:
-        ImportError: embreex is not installed (it has no wheel for Linux on aarch64).
+        ImportError: embreex is not installed.
     """
 
     def __init__(self, scene: Scene) -> None:
         global _device
-        try:
-            from embreex.mesh_construction import TriangleMesh
-            from embreex.rtcore import EmbreeDevice
-            from embreex.rtcore_scene import EmbreeScene
-        except ImportError as error:
-            raise ImportError("drawing scenes needs embreex; run: pip install embreex") from error
+        from embreex.mesh_construction import TriangleMesh
+        from embreex.rtcore import EmbreeDevice
+        from embreex.rtcore_scene import EmbreeScene
+
         if _device is None:
             _device = EmbreeDevice()
         self.materials = list(dict.fromkeys(material for _, material, _ in scene.solids))
@@ -76,7 +75,7 @@ class Tracer:
         raw = self._run(origin, direction)
         triangle, found = raw["primID"].copy(), raw["primID"] >= 0
         triangle[~found] = 0
-        depth = np.where(found, raw["tfar"], _FAR)
+        depth = np.where(found, raw["tfar"], FAR)
         facing = unit(raw["Ng"])
         facing = np.where((dot(facing, direction) > 0)[:, None], -facing, facing)
         normal = self._interpolated(triangle, raw["u"][:, None], raw["v"][:, None])
