@@ -1,0 +1,19 @@
+"""Decode targets from arrays, with controls. Needs nothing from the other rooms."""
+
+from deixis.probes.cross_validation import ALPHAS as ALPHAS
+from deixis.probes.cross_validation import ProbeScores as ProbeScores
+from deixis.probes.cross_validation import cross_validate_probe as cross_validate_probe
+from deixis.probes.discriminant import DiscriminantProbe as DiscriminantProbe
+from deixis.probes.discriminant import MeanDifferenceProbe as MeanDifferenceProbe
+from deixis.probes.logistic import LogisticProbe as LogisticProbe
+from deixis.probes.ridge import RidgeProbe as RidgeProbe
+
+__all__ = [
+    "ALPHAS",
+    "DiscriminantProbe",
+    "LogisticProbe",
+    "MeanDifferenceProbe",
+    "ProbeScores",
+    "RidgeProbe",
+    "cross_validate_probe",
+]
