@@ -1,0 +1,127 @@
+"""From a run to the arrays that a probe takes: which items, which rows, each distinct vector once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+
+if TYPE_CHECKING:
+    from deixis.activations import Run
+    from deixis.benchmarks import Item
+
+SAME = 0.01
+"""Vectors of one scene that lie closer than this share of the items' root-mean-square spread are one vector, seen twice."""
+_ROUNDING = 1e-5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The items that a question is asked of: their places in the run, targets, groups and types."""
+
+    index: Int[np.ndarray, " item"]
+    ids: tuple[str, ...]
+    languages: tuple[str, ...]
+    target: Float[np.ndarray, " item"]
+    groups: tuple[str, ...]
+    types: tuple[str, ...] | None
+    """None where the items have no such group."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeData:
+    """Distinct vectors with what belongs to them, one row each."""
+
+    X: Float[np.ndarray, "item feature"]
+    target: Float[np.ndarray, " item"]
+    groups: tuple[str, ...]
+    types: tuple[str, ...] | None
+    n_missing: int
+    """Items left out because they have no token of the role."""
+
+
+def choose_items(run: "Run", target: str, *, groups: str, types: str, condition: str, task: str | None) -> Chosen:
+    """The items of one condition and task.
+
+    Raises:
+        ValueError: No such items, no such target or group, or several tasks and none chosen; the message lists what there is.
+    """
+    items = list(enumerate(run.items))
+    items = _those(items, "condition", condition, lambda item: item.condition)
+    tasks = {item.task for _, item in items}
+    if task is None and len(tasks) > 1 and "demonstrative" not in tasks:
+        raise ValueError(f"the run holds several tasks ({_listed(tasks)}); choose one with task=.")
+    items = _those(items, "task", task or ("demonstrative" if "demonstrative" in tasks else min(tasks)), lambda item: item.task)
+    members = [item for _, item in items]
+    return Chosen(
+        index=np.array([index for index, _ in items]),
+        ids=tuple(item.id for item in members),
+        languages=tuple(item.language for item in members),
+        target=np.array([_value(item, "targets", "target", target) for item in members], dtype=np.float64),
+        groups=tuple(str(_value(item, "groups", "groups", groups)) for item in members),
+        types=tuple(item.groups[types] for item in members) if all(types in item.groups for item in members) else None,
+    )
+
+
+def _those(items: list[tuple[int, "Item"]], name: str, value: str, read: "Callable[[Item], str]") -> list[tuple[int, "Item"]]:
+    found = [(index, item) for index, item in items if read(item) == value]
+    if not found:
+        raise ValueError(f"the run holds no items with {name}={value!r}; it holds: {_listed({read(item) for _, item in items})}.")
+    return found
+
+
+def _value(item: "Item", field: str, name: str, key: str) -> float | str:
+    values = getattr(item, field)
+    if key not in values:
+        raise ValueError(f"{name}={key!r} is missing from item {item.id!r}; it has: {_listed(values)}.")
+    return values[key]
+
+
+def _listed(names: object) -> str:
+    return ", ".join(sorted(map(repr, names))) or "nothing"  # pyright: ignore[reportArgumentType]
+
+
+def probe_data(run: "Run", chosen: Chosen, *, site: str, layer: int, role: str, language: str | None) -> ProbeData:
+    """The vectors of the chosen items (of one language, or None for all), each distinct one once.
+
+    Where the picture precedes the text in a causal decoder, all questions about a picture have the same vectors at its tokens:
+    counted once per question they would only look like more data. Vectors are compared within a scene (of equal target), with a
+    tolerance for the rounding that differs between batches.
+
+    Raises:
+        ValueError: An infinite or partly NaN vector; no item has a token of the role.
+    """
+    take = np.array([language in (None, spoken) for spoken in chosen.languages])
+    rows = np.asarray(run.activations(site, layer, role), dtype=np.float64)[chosen.index]
+    missing = np.isnan(rows).all(axis=1)
+    broken = ~np.isfinite(rows).all(axis=1) & ~missing
+    if broken.any():
+        raise ValueError(
+            f"{int(broken.sum())} of {len(rows)} vectors hold NaN or infinite values at {site} layer {layer}, role {role!r}, "
+            f"the first at item {chosen.ids[int(broken.argmax())]!r}; record the run again, in another dtype if it overflowed."
+        )
+    take &= ~missing
+    if not take.any():
+        raise ValueError(f"no item has a token of role {role!r} at {site} layer {layer}; choose another role.")
+    kept = np.flatnonzero(take)
+    kept = kept[distinct(rows[kept], [(chosen.groups[i], chosen.target[i]) for i in kept])]
+    return ProbeData(
+        X=rows[kept],
+        target=chosen.target[kept],
+        groups=tuple(chosen.groups[i] for i in kept),
+        types=None if chosen.types is None else tuple(chosen.types[i] for i in kept),
+        n_missing=int(missing.sum()),
+    )
+
+
+def distinct(rows: Float[np.ndarray, "item feature"], scenes: list[tuple[str, float]]) -> Int[np.ndarray, " kept"]:
+    """Which rows to keep so that no two rows of one scene are the same vector up to rounding; the first one stays."""
+    spread = np.sqrt(((rows - rows.mean(axis=0)) ** 2).sum(axis=1).mean())
+    members: dict[tuple[str, float], list[int]] = {}
+    for number, scene in enumerate(scenes):
+        kept = members.setdefault(scene, [])
+        near = max(SAME * spread, _ROUNDING * float(np.linalg.norm(rows[number])))
+        if not kept or np.linalg.norm(rows[kept] - rows[number], axis=1).min() > near:
+            kept.append(number)
+    return np.sort(np.concatenate([np.array(kept) for kept in members.values()]))
