@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 
 import typer
 
-from deixis.console import Outcome, command, is_watched, progress_bar, records, table
+from deixis.console import Outcome, command, is_watched, note, progress_bar, records, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,10 +98,10 @@ def demo(
 
     items = demo_items()
     _draw(items, workers)
-    result = run_demo(out, _listed(models), items, progress=is_watched())
+    result = run_demo(out, _listed(models), items, progress=is_watched(), say=note)
     data = {
         "models": records(result.frame),
-        "conclusions": result.conclusions,
+        "conclusions": dict(result.conclusions),
         "in_words": result.in_words,
         "report": str(result.report),
     }
@@ -189,12 +189,12 @@ def lens(
 ) -> Outcome:
     """Follow the options' logits through the layers."""
     import deixis as dx
-    from deixis.analyses.report import lens_by_region
+    from deixis.analyses.findings import lens_of_terms, mean_by_region
 
     opened = dx.open_run(run)
     found = dx.logit_lens(opened, dx.load(model or opened.info["model"]))
     frame = found.to_frame()
-    shares = lens_by_region(frame, opened.items)
+    shares = mean_by_region(lens_of_terms(frame, opened.items))
     headings = {"language": "language", "term": "term", "layer": "layer"}
     shown = table(_spread(shares, "region", "region {}"), headings | {f"region {r}": f"region {r}" for r in (1, 2, 3)})
     return _answer(found, out, ("Mean probability of each term among the options:", shown), {"rows": records(frame)})
@@ -222,7 +222,7 @@ def gap(runs: RunFolders, out: Written = None) -> Outcome:
     found = dx.encoding_gap(opened)
     frame = found.to_frame()
     conclusions = {name: found.conclusion(name) for name in dict.fromkeys(frame["model"])}
-    headings = {name: name for name in ("model", "target", "language", "encoded", "used", "prior", "case")}
+    headings = {name: name for name in ("model", "task", "language", "encoded", "used", "prior", "case")}
     data = {"rows": records(frame), "conclusions": conclusions}
     return _answer(found, out, (table(frame, headings), "", *conclusions.values()), data)
 

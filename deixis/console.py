@@ -91,7 +91,11 @@ def sentence(error: BaseException) -> str:
 
 
 def _complain(text: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"deixis: {text}", markup=False)
+    _stderr().print(f"deixis: {text}", soft_wrap=True)
+
+
+def _stderr() -> Console:
+    return Console(stderr=True, highlight=False, markup=False)
 
 
 def _print(shown: tuple[RenderableType, ...]) -> None:
@@ -108,7 +112,13 @@ def is_watched() -> bool:
 
 def progress_bar(steps: Iterable[Any], total: int, what: str) -> Iterable[Any]:
     """``steps``, with a bar on stderr where a person sees it."""
-    return track(steps, what, total=total, console=Console(stderr=True), disable=not is_watched(), transient=True)
+    return track(steps, what, total=total, console=_stderr(), disable=not is_watched(), transient=True)
+
+
+def note(text: str) -> None:
+    """Say what is being done, where a person sees it."""
+    if is_watched():
+        _stderr().print(f"{text} ...", style="dim")
 
 
 def records(frame: "pd.DataFrame") -> list[dict[str, Any]]:

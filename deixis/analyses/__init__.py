@@ -13,6 +13,7 @@ from deixis.analyses.layer_sweep import plot_layer_sweep as plot_layer_sweep
 from deixis.analyses.logit_lens import LogitLens as LogitLens
 from deixis.analyses.logit_lens import logit_lens as logit_lens
 from deixis.analyses.logit_lens import plot_logit_lens as plot_logit_lens
+from deixis.analyses.report import report as report
 
 __all__ = [
     "Behaviour",
@@ -28,4 +29,5 @@ __all__ = [
     "plot_encoding_gap",
     "plot_layer_sweep",
     "plot_logit_lens",
+    "report",
 ]

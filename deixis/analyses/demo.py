@@ -1,0 +1,163 @@
+"""The demo: the whole library on the bundled models, whose truth is known."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from deixis.activations import Run
+    from deixis.analyses.findings import Findings
+    from deixis.benchmarks import Items
+
+DEMO_MODELS = ("pico", "pico-collapsed")
+DEMO_COLUMNS = {
+    "model": "model",
+    "layer": "best layer",
+    "r2": "distance R2",
+    "control": "control",
+    "accuracy": "near/middle/far",
+    "js_distance": "JS to speaker",
+    "case": "demonstratives",
+}
+"""Columns of the demo's table, and what they are called when printed."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demo found."""
+
+    runs: tuple["Run", ...]
+    findings: "Findings"
+    frame: "pd.DataFrame"
+    """One row per model; the columns are those of :data:`DEMO_COLUMNS`."""
+    conclusions: Mapping[str, str]
+    in_words: str
+    """Where distance is encoded, and whose demonstratives use it: from :func:`deixis.encoding_gap` alone."""
+    report: Path
+
+
+def demo_items() -> "Items":
+    """The standard scenes with both tasks in four languages, and each question again with a blank picture."""
+    from deixis.benchmarks import memory_game
+
+    real = memory_game(tasks=("demonstrative", "distance"))
+    return real + real.with_condition("blank")
+
+
+def run_demo(
+    out: str | Path,
+    models: Sequence[str] = DEMO_MODELS,
+    items: "Items | None" = None,
+    *,
+    progress: bool = True,
+    say: Callable[[str], None] = lambda _: None,
+) -> Demo:
+    """Record the models, analyse the runs and write a report.
+
+    Args:
+        out: Folder for one run per model and ``report.html``; finished runs that lie there are used again.
+        models: Names or folders.
+        items: None for :func:`demo_items`.
+        progress: Show a progress bar on stderr if that is a terminal.
+        say: Told what is being done.
+
+    Raises:
+        ValueError: No model or an unknown one, or ``out`` holds runs of other settings.
+    """
+    from deixis.activations import record
+    from deixis.analyses.findings import find
+    from deixis.analyses.report import checked_path, write_report
+    from deixis.models import load
+
+    if not models:
+        raise ValueError(f"no model was named; the demo's own are: {', '.join(DEMO_MODELS)}.")
+    out = Path(out)
+    path = checked_path(out / "report.html")
+    asked = demo_items() if items is None else items
+    vlms = {vlm.name: vlm for vlm in map(load, models)}
+    runs = []
+    for name, vlm in vlms.items():
+        say(f"recording {name}")
+        runs.append(record(vlm, asked, out / Path(name).name, progress=progress))
+    findings = find(runs, vlms, reference="synthetic", say=say)
+    say("writing the report")
+    write_report(findings, path)
+    return Demo(
+        runs=tuple(runs),
+        findings=findings,
+        frame=demo_frame(findings),
+        conclusions={name: findings.gap.conclusion(name) for name in findings.models},
+        in_words=in_words(findings.gap.to_frame()),
+        report=path,
+    )
+
+
+def demo_frame(findings: "Findings") -> "pd.DataFrame":
+    """The demo's table, one row per model: distance at the answer token, the spoken distance, the demonstratives."""
+    import pandas as pd
+
+    best, scores, gap = findings.best, findings.scores, findings.gap.to_frame()
+    rows = []
+    for name in findings.models:
+        probe = best[(best["model"] == name) & (best["target"] == "distance_m") & (best["role"] == "answer")]
+        probe = probe[probe["metric"] == "r2"].iloc[0]
+        spoken = scores[(scores["model"] == name) & (scores["region"] == "mean")]
+        cases = _cases(gap[gap["model"] == name])
+        rows.append(
+            {
+                "model": name,
+                "layer": int(probe["layer"]),
+                "r2": float(probe["held_out"]),
+                "control": float(probe["control"]),
+                "accuracy": float(spoken["accuracy"].mean()),
+                "js_distance": float(spoken["js_distance"].mean()),
+                "case": " / ".join(dict.fromkeys(cases.values())),
+            }
+        )
+    return pd.DataFrame(rows, columns=list(DEMO_COLUMNS))
+
+
+def in_words(gap: "pd.DataFrame") -> str:
+    """In which models distance is encoded, and whose demonstratives it drives.
+
+    Args:
+        gap: Of :func:`deixis.encoding_gap`; nothing else is looked at.
+    """
+    models = list(dict.fromkeys(gap["model"]))
+    cases = {name: _cases(gap[gap["model"] == name]) for name in models}
+    same = {name: next(iter(found.values())) for name, found in cases.items() if len(set(found.values())) == 1}
+    encoded = [name for name in models if cases[name] and all(c.startswith("encoded") for c in cases[name].values())]
+    used = [name for name in encoded if same.get(name) == "encoded and used"]
+    unused = [name for name in encoded if same.get(name) == "encoded, unused"]
+    sentences = [f"Distance is encoded in {_all_of(encoded, models)}."]
+    if used:
+        sentences.append(f"It drives the demonstratives of {_and(used)}.")
+    if unused:
+        sentences.append(f"The demonstratives of {_and(unused)} do not use it.")
+    for name in models:
+        if name not in (*used, *unused):
+            by_case: dict[str, list[str]] = {}
+            for language, case in cases[name].items():
+                by_case.setdefault(case, []).append(language)
+            told = "; ".join(f"{case} ({', '.join(languages)})" for case, languages in by_case.items()) or "not looked at"
+            sentences.append(f"{name}: {told}.")
+    return " ".join(sentences)
+
+
+def _cases(rows: "pd.DataFrame") -> dict[str, str]:
+    """The case of one model's demonstratives in each language."""
+    asked = rows[rows["task"] == "demonstrative"]
+    return dict(zip(asked["language"].astype(str), asked["case"].astype(str), strict=True))
+
+
+def _all_of(names: Sequence[str], everyone: Sequence[str]) -> str:
+    if len(names) == len(everyone) and len(everyone) > 1:
+        return f"{'both' if len(everyone) == 2 else 'all'} models"
+    return _and(names) if names else "none of the models" if len(everyone) > 1 else f"no layer of {everyone[0]}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,178 @@
+"""Everything that the report and the demo show, computed once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from deixis.activations import Run
+    from deixis.analyses.encoding_gap import EncodingGap
+    from deixis.analyses.layer_sweep import LayerSweep
+    from deixis.benchmarks import Items
+    from deixis.models import VLM
+
+SWEEP_TARGETS = ("distance_m", "region")
+SWEEP_ROLES = ("answer", "object")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the analyses found in the runs of one or more models; frames have the models below each other."""
+
+    runs: tuple["Run", ...]
+    sweeps: "pd.DataFrame"
+    """Every layer sweep's frame."""
+    best: "pd.DataFrame"
+    """Rows of ``sweeps`` at each sweep's best layer, with ``held_out`` (its score on folds that had no part in the choice)."""
+    lens: "pd.DataFrame"
+    """The lens frames' rows of real items with terms, with the item's ``language`` and ``region``."""
+    without_lens: Mapping[str, str]
+    """Models whose lens could not be computed, and why."""
+    distributions: "pd.DataFrame"
+    """The frames of :func:`deixis.behaviour`."""
+    scores: "pd.DataFrame"
+    """Its scores."""
+    reference: str | None
+    gap: "EncodingGap"
+
+    @property
+    def models(self) -> list[str]:
+        """The models' names, in the order of the runs."""
+        return [run.settings["model"] for run in self.runs]
+
+
+def find(
+    runs: Sequence["Run"],
+    vlms: Mapping[str, "VLM"] | None = None,
+    reference: str | Path | None = "auto",
+    say: Callable[[str], None] = lambda _: None,
+) -> Findings:
+    """Run every analysis of this version on finished runs.
+
+    Args:
+        runs: One run of each model.
+        vlms: Models that are in memory, by name, for the logit lens. Others are loaded if they are bundled or a folder; never
+            from a hub.
+        reference: As for :func:`deixis.behaviour`; ``"auto"`` is the synthetic speaker where every model is bundled, else none.
+        say: Told what is being computed.
+
+    Raises:
+        ValueError: No run, or two runs of one model.
+    """
+    import pandas as pd
+
+    from deixis.analyses.behaviour import behaviour
+    from deixis.analyses.encoding_gap import encoding_gap
+
+    _check_distinct(runs)
+    reference = _reference(runs, reference)
+    say("probing the layers")
+    sweeps = [sweep for run in runs for sweep in _sweeps(run)]
+    say("following the logits")
+    lenses, without_lens = _lenses(runs, vlms or {})
+    say("comparing the answers")
+    behaviours = [behaviour(run, reference=reference) for run in runs]
+    say("weighing encoding against use")
+    gap = encoding_gap(list(runs))
+    return Findings(
+        runs=tuple(runs),
+        sweeps=_joined([sweep.to_frame() for sweep in sweeps]),
+        best=_joined([best_rows(sweep) for sweep in sweeps]),
+        lens=_joined(lenses),
+        without_lens=without_lens,
+        distributions=pd.concat([b.to_frame() for b in behaviours], ignore_index=True),
+        scores=pd.concat([b.scores() for b in behaviours], ignore_index=True),
+        reference=None if reference is None else str(reference),
+        gap=gap,
+    )
+
+
+def lens_of_terms(frame: "pd.DataFrame", items: "Items") -> "pd.DataFrame":
+    """The rows of real items whose options carry terms, with the items' ``language`` and ``region``.
+
+    Args:
+        frame: Of :func:`deixis.logit_lens`.
+        items: The run's.
+    """
+    import pandas as pd
+
+    known = pd.DataFrame(
+        [(i.id, i.language, i.targets["region"]) for i in items if i.condition == "real" and "region" in i.targets],
+        columns=["item", "language", "region"],
+    ).astype({"region": int})
+    return frame[frame["term"].notna()].merge(known, on="item")
+
+
+def mean_by_region(lens: "pd.DataFrame") -> "pd.DataFrame":
+    """Mean probability of each term over the items of a region: ``model language term layer region prob``.
+
+    Args:
+        lens: Of :func:`lens_of_terms`.
+    """
+    return lens.groupby(["model", "language", "term", "layer", "region"], sort=False)["prob"].mean().reset_index()
+
+
+def best_rows(sweep: "LayerSweep") -> "pd.DataFrame":
+    """The sweep's rows at its best layer, and beside the score there the one that the choice has not flattered."""
+    best = sweep.best()
+    frame = sweep.to_frame()
+    rows = frame[frame["layer"] == best.layer]
+    return rows.assign(held_out=[best.score if metric == best.metric else float("nan") for metric in rows["metric"]])
+
+
+def _check_distinct(runs: Sequence["Run"]) -> None:
+    names = [run.settings["model"] for run in runs]
+    if not names:
+        raise ValueError("there is no run to report on; give at least one.")
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two of the runs are of the model {name!r}; a report compares models, so give one run of each.")
+
+
+def _reference(runs: Sequence["Run"], reference: str | Path | None) -> str | Path | None:
+    if reference != "auto":
+        return reference
+    from deixis.models import BUNDLED
+
+    return "synthetic" if all(run.settings["model"] in BUNDLED for run in runs) else None
+
+
+def _sweeps(run: "Run") -> list["LayerSweep"]:
+    """A sweep of every target that the real items have in two values or more, at every role that was recorded."""
+    from deixis.analyses.layer_sweep import layer_sweep
+
+    real = [item for item in run.items if item.condition == "real"]
+    targets = [t for t in SWEEP_TARGETS if len({item.targets[t] for item in real if t in item.targets}) > 1]
+    roles = [role for role in SWEEP_ROLES if role in run.settings["roles"]]
+    return [layer_sweep(run, target=target, role=role) for target in targets for role in roles]
+
+
+def _lenses(runs: Sequence["Run"], vlms: Mapping[str, "VLM"]) -> tuple[list["pd.DataFrame"], dict[str, str]]:
+    """The lens of every model that is at hand, and why the others have none."""
+    from deixis.analyses.logit_lens import logit_lens
+
+    found, missing = [], {}
+    for run in runs:
+        name = run.settings["model"]
+        vlm = vlms.get(name) or _local_model(name)
+        if vlm is None:
+            missing[name] = "the model is neither bundled nor a folder; pass it in vlms={name: vlm} to have one."
+        else:
+            found.append(lens_of_terms(logit_lens(run, vlm).to_frame(), run.items))
+    return found, missing
+
+
+def _local_model(name: str) -> "VLM | None":
+    """The model, if it is here: a report must not start a download of many gigabytes."""
+    from deixis.models import BUNDLED, load
+
+    return load(name) if name in BUNDLED or Path(name).is_dir() else None
+
+
+def _joined(frames: Sequence["pd.DataFrame"]) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

@@ -1,0 +1,136 @@
+"""The report: everything that was found about one or more runs, in one HTML file that needs nothing else."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deixis.analyses.findings import Findings, find
+from deixis.analyses.report_tables import Grid, best_grid, evidence_grid, gap_grid, scores_grid
+from deixis.analyses.style import language_name
+
+if TYPE_CHECKING:
+    from deixis.activations import Run
+    from deixis.models import VLM
+
+_NOTES = (
+    "A probe's score says that a quantity can be decoded from a layer. It does not say that the model uses it; that is what the "
+    "table at the top is about.",
+    "Used means that the model's own distribution over the answers on offer moves with the target. It is evidence from "
+    "observation: no layer was edited.",
+    "Scenes are never split between training and test. Four languages of one picture are one scene.",
+    "In the standard scenes a farther figure also stands higher in the picture and looks smaller. A probe of distance may read "
+    "either.",
+    "The lens reads early layers with a head that was made for the last one. A flat line there is no proof of absence.",
+    "An answer counts as recognised if it keeps the template and names colour and shape rightly, in any known word for them.",
+)
+_SYNTHETIC = (
+    "The reference is the synthetic speaker that pico was trained on: a table made up for deixis. It is not human data, and no "
+    "distance from it says anything about people."
+)
+
+
+def report(
+    runs: Sequence["Run"],
+    path: str | Path,
+    *,
+    vlms: Mapping[str, "VLM"] | None = None,
+    reference: str | Path | None = "auto",
+) -> Path:
+    """Analyse finished runs and write what was found to one HTML file.
+
+    The file holds its figures and styles and loads nothing. It is written under a temporary name and renamed.
+
+    Args:
+        runs: One run of each model.
+        path: The file, such as ``report.html``; one that is there is replaced.
+        vlms: Models in memory, by name. The logit lens needs the model; it is loaded if it is bundled or a folder, never from
+            a hub, and otherwise the section says what is missing.
+        reference: As for :func:`deixis.behaviour`; ``"auto"`` is the synthetic speaker where every model is bundled, else none.
+
+    Returns:
+        The file's path.
+
+    Raises:
+        ValueError: No run, two runs of one model, or what an analysis refuses.
+    """
+    target = checked_path(path)
+    return write_report(find(runs, vlms, reference), target)
+
+
+def checked_path(path: str | Path) -> Path:
+    """``path``, if a report can be written there: asked before the analyses, not after them."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file for the report, such as {path / 'report.html'}.")
+    return path
+
+
+def write_report(findings: Findings, path: str | Path) -> Path:
+    """Write findings that were computed before; see :func:`report`."""
+    from deixis.activations.disk import write_text
+
+    path = checked_path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, render(findings))
+    return path
+
+
+def render(findings: Findings) -> str:
+    """The report's HTML."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    from deixis import __version__
+    from deixis.analyses.report_figures import behaviour_panels, lens_panels, sweep_panels
+    from deixis.analyses.report_scenes import example_scenes
+
+    # Model names and answers come from outside: everything is escaped unless it is Markup.
+    environment = Environment(loader=PackageLoader("deixis.analyses"), autoescape=True, undefined=StrictUndefined)
+    css = environment.loader.get_source(environment, "report.css")[0] if environment.loader else ""
+    grids: dict[str, Grid] = {
+        "gap": gap_grid(findings.gap.to_frame()),
+        "evidence": evidence_grid(findings.gap.to_frame()),
+        "best": best_grid(findings.best),
+        "scores": scores_grid(findings.scores),
+    }
+    return environment.get_template("report.html").render(
+        css=Markup(css),  # noqa: S704 - a file of this package
+        version=__version__,
+        made=datetime.now(UTC).strftime("%Y-%m-%d"),
+        models=findings.models,
+        conclusions={name: findings.gap.conclusion(name) for name in findings.models},
+        sweep_panels=sweep_panels(findings.sweeps),
+        lens_panels=lens_panels(findings.lens),
+        without_lens=findings.without_lens,
+        behaviour_panels=behaviour_panels(findings.distributions),
+        reference=findings.reference,
+        language_name=language_name,
+        scenes=example_scenes(findings.runs),
+        cards=[{"name": run.settings["model"], "facts": run_facts(run)} for run in findings.runs],
+        notes=(*((_SYNTHETIC,) if findings.reference == "synthetic" else ()), *_NOTES),
+        **grids,
+    )
+
+
+def run_facts(run: "Run") -> dict[str, str]:
+    """What was run, in words: model, items, settings, versions, date."""
+    settings: Mapping[str, Any] = run.settings
+    items = run.items
+    conditions = [f"{len(items.filter(lambda i, c=c: i.condition == c))} {c}" for c in dict.fromkeys(i.condition for i in items)]
+    scenes = len({item.groups.get("scene", item.id) for item in items})
+    recorded = datetime.fromtimestamp((run.path / "run.json").stat().st_mtime, UTC)
+    libraries = ", ".join(f"{name} {number}" for name, number in settings["libraries"].items())
+    return {
+        "model": " ".join(str(settings[k]) for k in ("family", "model", "revision") if settings.get(k)),
+        "size": f"{settings['n_layers']} layers of width {settings['d_model']}, {settings['dtype']}",
+        "weights": settings["weights"][:12],
+        "items": f"{', '.join(conditions)}; {scenes} scenes; fingerprint {settings['items'][:12]}",
+        "languages": ", ".join(dict.fromkeys(item.language for item in items)),
+        "tasks": ", ".join(dict.fromkeys(item.task for item in items)),
+        "kept": f"{', '.join(settings['sites'])} at {', '.join(settings['roles'])}",
+        "attention": f"{settings['attention_implementation']} on {settings['device']}",
+        "recorded": recorded.strftime("%Y-%m-%d %H:%M UTC"),
+        "folder": str(run.path),
+        "versions": libraries,
+    }
