@@ -46,11 +46,13 @@ class EncodingGap:
         """One row per model, target and language.
 
         ``target`` is ``region`` where demonstratives were asked for and ``distance`` where "near, middle or far?" was.
-        ``encoded``, ``used`` and ``prior`` are True, False, or NaN where the evidence is missing or lies between yes and no; what
-        is missing is named in ``missing``. ``encoded`` is True if one role is, False if all are not. ``answer_*`` and ``object_*``: the probe at each role, at the layer that other folds chose, its
-        ``score`` balanced accuracy on folds that had no part in the choice. ``shift``: mean Jensen-Shannon distance (base 2)
-        between the regions' distributions, ``shift_null`` what it is when the regions are dealt out at random, ``p_used`` how
-        often that is as large. ``blank_distance``: from the answers to a blank picture. Intervals are of 95 %, over scenes.
+        ``encoded``, ``used`` and ``prior`` are True, False, or NaN where the evidence is missing or lies between yes and no;
+        ``missing`` names what is missing. ``encoded`` is True if one role is, and False if all are not.
+
+        ``answer_*`` and ``object_*``: the probe at each role, at the layer that other folds chose; ``score`` is its balanced
+        accuracy on folds that had no part in the choice. ``shift``: mean Jensen-Shannon distance (base 2) between the regions'
+        distributions; ``shift_null``: what it is when the regions are dealt out at random; ``p_used``: how often that is as
+        large. ``blank_distance``: from the answers to a blank picture. Intervals are of 95 %, over scenes.
         """
         return self._rows.copy()
 

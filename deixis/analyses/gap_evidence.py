@@ -139,7 +139,8 @@ def blank_distance(answers: Answers, blank: Answers, n_boot: int, seed: int) -> 
 
     def distance(real_times: Any, blank_times: Any) -> Float[np.ndarray, " draw"]:
         prior = (blank_times @ blank.sums) / (blank_times @ blank.sizes)[:, None]
-        return js_distance(answers.means(real_times, answers.region), prior[None]).mean(axis=0)
+        means = answers.means(real_times, answers.region)
+        return js_distance(means, np.broadcast_to(prior, means.shape)).mean(axis=0)
 
     size = float(distance(np.ones((1, len(answers.sizes))), np.ones((1, len(blank.sizes))))[0])
     redrawn = Answers(blank.sums, blank.sizes, everywhere).redrawn(n_boot, np.random.default_rng((seed, 4)))

@@ -9,11 +9,14 @@ CASES = ("encoded and used", "encoded, unused", "used, not decoded", "prior only
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholds:
-    """What counts as an effect. A yes needs significance and size, a no needs their absence; anything between is undecided."""
+    """What counts as an effect. A yes needs significance and size, a no the lack of both; what lies between is open."""
 
     alpha: float = 0.05
     margin: float = 0.10
     """A probe must beat chance by this much balanced accuracy: less may be significant and still say little."""
+    doubt: float = 0.20
+    """A score this far above chance is never called absent, however uncertain: with 60 scenes of three regions it lies three
+    standard errors away (each is about 0.06)."""
     floor: float = 0.10
     """Jensen-Shannon distance (base 2) below which a difference between answers is negligible: about 12 percentage points
     between two evenly used terms."""
@@ -22,12 +25,13 @@ class Thresholds:
 def is_encoded(found: Decoded, limits: Thresholds) -> bool | None:
     """Yes: the interval lies above chance (and p, where there is one, is small) and the score beats chance by the margin.
 
-    No: neither. None: one of the two. The control task decides nothing: it measures the probe's capacity, and a scene's region
-    can't be memorised from other scenes' figures.
+    No: the interval holds chance and the score is less than the doubt above it: no linear probe finds the target, at this number
+    of scenes. None: significant and small, or large and uncertain. The control task decides nothing: it measures the probe's
+    capacity, and a scene's region can't be memorised from other scenes' figures.
     """
-    significant = found.low > found.chance and not found.p_value > limits.alpha
-    sizeable = found.score >= found.chance + limits.margin
-    return significant if significant == sizeable else None
+    if found.low > found.chance and not found.p_value > limits.alpha:
+        return True if found.score >= found.chance + limits.margin else None
+    return False if found.score < found.chance + limits.doubt else None
 
 
 def is_used(shift: Shift, limits: Thresholds) -> bool | None:

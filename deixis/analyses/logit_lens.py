@@ -216,6 +216,8 @@ def plot_logit_lens(
     Raises:
         ValueError: The frame has no such option.
     """
+    from matplotlib.ticker import MaxNLocator
+
     rows = frame[(frame["term"] == option) | (frame["option"] == option)]
     if not len(rows):
         known = dict.fromkeys([*frame["term"].dropna(), *frame["option"]])
@@ -230,7 +232,7 @@ def plot_logit_lens(
     ax.set_xlabel("layer (residual stream entering block)")
     ax.set_ylabel(f"P({option}), median and quartiles")
     ax.set_ylim(0, 1)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(frameon=False)
     return ax
 

@@ -1,0 +1,222 @@
+"""Every case of the encoding gap in a run into which it was planted; the rules at their borders."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import jensenshannon
+
+from deixis.analyses.encoding_gap import COLUMNS, encoding_gap, plot_encoding_gap
+from deixis.analyses.gap_evidence import Answers, BlankDistance, Decoded, Shift, blank_distance, shift_of
+from deixis.analyses.gap_rules import CASES, Thresholds, any_of, case_of, is_encoded, is_prior, is_used
+from deixis.analyses.style import CASE_COLOURS
+from deixis.benchmarks import Items, memory_game
+from deixis.benchmarks.speaker import SYNTHETIC_SPEAKER, speaker_average
+from tests.analyses.fake_run import FakeRun, by_term
+
+REAL = memory_game(languages=("en",), size=64)
+ITEMS = REAL + REAL.with_condition("blank")
+LIMITS = Thresholds()
+
+
+def features(items: Items, known: bool, seed: int) -> np.ndarray:
+    """Vectors that hold the region along one axis, or nothing but noise; one vector per scene."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(len(items), 8))
+    if known:
+        rows[:, 2] = 4 * np.array([item.targets["region"] for item in items]) + 0.5 * rows[:, 2]
+    return rows.astype(np.float32)
+
+
+def planted(at_answer: bool, at_object: bool, used: bool, like_blank: bool, items: Items = ITEMS, model: str = "fake") -> FakeRun:
+    def shares(item):
+        average = speaker_average(item.language)
+        if item.condition == "blank":
+            return by_term(item, average if like_blank else dict.fromkeys(average, 0.02) | {"proximal": 0.98})
+        if not used:
+            return by_term(item, average)
+        return by_term(item, SYNTHETIC_SPEAKER[item.language][int(item.targets["region"])])
+
+    both = {("answer", 0): False, ("answer", 1): at_answer, ("object", 0): False, ("object", 1): at_object}
+    rows = {key: features(items, known, seed) for seed, (key, known) in enumerate(both.items())}
+    return FakeRun(items, shares, rows, model=model)
+
+
+PLANTS = {
+    "encoded and used": (True, True, True, True),
+    "encoded, unused": (True, True, False, True),
+    "used, not decoded": (False, False, True, True),
+    "prior only": (False, False, False, True),
+    "absent": (False, False, False, False),
+}
+
+
+@pytest.mark.parametrize("case", PLANTS)
+def test_a_planted_case_is_found(case):
+    frame = encoding_gap([planted(*PLANTS[case])], n_boot=400).to_frame()
+    assert tuple(frame) == COLUMNS
+    row = frame.iloc[0]
+    assert row["case"] == case
+    assert (row["encoded"], row["used"]) == (PLANTS[case][0], PLANTS[case][2])
+    assert row["missing"] == ""
+    assert row["answer_layer"] == 1 or not PLANTS[case][0]
+    assert (row["target"], row["task"], row["n_scenes"]) == ("region", "demonstrative", 60)
+
+
+def test_what_is_encoded_at_the_object_only_counts_and_is_said():
+    gap = encoding_gap([planted(False, True, False, True)], n_boot=400)
+    row = gap.to_frame().iloc[0]
+    assert (row["answer_encoded"], row["object_encoded"], row["encoded"]) == (False, True, True)
+    assert row["case"] == "encoded, unused"
+    assert "does not reach the answer position" in gap.conclusion("fake")
+
+
+def test_missing_evidence_is_nan_named_and_leaves_a_no_open():
+    run = planted(False, False, False, True, items=REAL)
+    run.features = {key: rows for key, rows in run.features.items() if key[0] == "answer"}
+    gap = encoding_gap([run], n_boot=200)
+    row = gap.to_frame().iloc[0]
+    assert row["missing"] == "role object, condition blank"
+    assert np.isnan(row[["prior", "object_score", "blank_distance", "encoded"]].astype(float)).all()
+    assert row["case"] == "undecided"
+    assert "Not in the run: condition blank, role object." in gap.conclusion("fake")
+
+
+def test_the_distance_question_has_a_verdict_of_its_own():
+    both = memory_game(tasks=("demonstrative", "distance"), languages=("en", "ja"), shapes=("star", "cross"), size=64)
+    run = planted(True, True, False, True, items=both)
+    demonstratives = run.shares
+
+    def shares(item):
+        if item.task == "demonstrative":
+            return demonstratives(item)
+        return {option.label: 0.9 if option.label == item.truth else 0.05 for option in item.options}
+
+    gap = encoding_gap([replace(run, shares=shares)], n_boot=200)
+    frame = gap.to_frame().set_index(["target", "language"])
+    assert frame.loc["region", "case"].tolist() == ["encoded, unused"] * 2
+    assert frame.loc["distance", "case"].tolist() == ["encoded and used"] * 2
+    # Pairs of (0.9, 0.05, 0.05) in three orders: the distance by scipy.
+    expected = jensenshannon([0.9, 0.05, 0.05], [0.05, 0.9, 0.05], base=2)
+    np.testing.assert_allclose(frame.loc["distance", "shift"].astype(float), expected, rtol=1e-4)
+    text = gap.conclusion("fake")
+    assert "English and Japanese: distance is encoded but does not drive its demonstratives." in text
+    assert f"by a Jensen-Shannon distance of {expected:.2f} " in text
+
+
+def test_two_models_are_told_apart_in_words_and_in_the_plot():
+    runs = [planted(*PLANTS["encoded and used"], model="a"), planted(*PLANTS["encoded, unused"], model="b")]
+    gap = encoding_gap(runs, n_boot=200)
+    assert gap.to_frame()["case"].tolist() == ["encoded and used", "encoded, unused"]
+    assert "encoded and drives its demonstratives" in gap.conclusion("a")
+    row = gap.to_frame().iloc[0]
+    for number in (row["answer_score"], row["shift"], row["shift_null"], row["chance"]):
+        assert f"{number:.2f}" in gap.conclusion("a")
+    ax = plot_encoding_gap(gap.to_frame())
+    points = [(c.lines[0].get_xdata()[0], c.lines[0].get_ydata()[0]) for c in ax.containers]
+    frame = gap.to_frame()
+    np.testing.assert_allclose([y for _, y in points], frame["shift"] - frame["shift_null"])
+    np.testing.assert_allclose([x for x, _ in points], frame[["answer_score", "object_score"]].max(axis=1))
+    with pytest.raises(ValueError, match="model='c' is not one of: 'a', 'b'"):
+        gap.conclusion("c")
+
+
+def test_bad_arguments_are_refused():
+    run = planted(*PLANTS["absent"])
+    with pytest.raises(ValueError, match="two of the runs are of the model 'fake'"):
+        encoding_gap([run, run])
+    with pytest.raises(ValueError, match="needs a list of runs"):
+        encoding_gap([])
+    bare = replace(run, items=Items(replace(item, targets={}) for item in REAL), features={})
+    with pytest.raises(ValueError, match="no real items with a region"):
+        encoding_gap([bare])
+
+
+def answers(values: np.ndarray, region: np.ndarray) -> Answers:
+    return Answers(values, np.ones(len(values), int), region)
+
+
+def test_the_shift_is_scipys_mean_over_pairs():
+    rng = np.random.default_rng(0)
+    values, region = rng.dirichlet(np.ones(3), size=30), np.repeat([0, 1, 2], 10)
+    means = [values[region == r].mean(axis=0) for r in range(3)]
+    pairs = [jensenshannon(means[a], means[b], base=2) for a, b in ((0, 1), (0, 2), (1, 2))]
+    assert shift_of(answers(values, region), 50, 0).size == pytest.approx(np.mean(pairs))
+    blank = answers(np.array([[0.2, 0.3, 0.5]] * 4), np.zeros(4, int))
+    away = [jensenshannon(mean, [0.2, 0.3, 0.5], base=2) for mean in means]
+    assert blank_distance(answers(values, region), blank, 50, 0).size == pytest.approx(np.mean(away))
+
+
+def test_the_permutation_p_value_is_uniform_where_there_is_no_shift():
+    region = np.repeat([0, 1, 2], 10)
+    found = []
+    for seed in range(120):
+        values = np.random.default_rng(seed).dirichlet((2, 2), size=30)
+        found.append(shift_of(answers(values, region), 99, seed))
+    p_values = np.array([shift.p_value for shift in found])
+    # 120 draws: 0.5 and 0.1 within about three standard errors.
+    assert abs((p_values <= 0.5).mean() - 0.5) < 0.14
+    assert (p_values <= 0.1).mean() < 0.19
+    sizes, nulls = np.mean([s.size for s in found]), np.mean([s.null for s in found])
+    assert sizes == pytest.approx(nulls, rel=0.1)
+
+
+def test_a_scene_in_two_regions_is_refused():
+    item = REAL[0]
+    moved = replace(item, id="moved", targets={**item.targets, "region": 3.0})
+    items = Items([*REAL, moved])
+    run = planted(True, True, True, True, items=items)
+    with pytest.raises(ValueError, match="a scene has items in two regions"):
+        encoding_gap([run], n_boot=20)
+
+
+PROBE = Decoded(layer=1, score=0.9, low=0.8, high=1.0, chance=1 / 3, control=0.95, p_value=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, True),  # a strong control task says that the probe is large, not that the region is absent
+        ({"p_value": 0.001}, True),
+        ({"p_value": 0.2}, None),  # 0.9, and not significant
+        ({"score": 0.40, "low": 0.36}, None),  # significant and small
+        ({"score": 0.60, "low": 0.30}, None),  # large and uncertain
+        ({"score": 0.60, "p_value": 0.2}, None),
+        ({"score": 0.45, "low": 0.30}, False),  # noise of 60 scenes
+        ({"score": 0.20, "low": 0.10}, False),
+    ],
+)
+def test_encoded_needs_significance_and_size(changes, verdict):
+    assert is_encoded(replace(PROBE, **changes), LIMITS) is verdict
+
+
+@pytest.mark.parametrize(
+    ("size", "low", "high", "null", "p_value", "verdict"),
+    [
+        (0.30, 0.22, 0.38, 0.03, 0.001, True),
+        (0.30, 0.22, 0.38, 0.03, 0.20, None),
+        (0.16, 0.09, 0.22, 0.03, 0.001, None),  # straddles the floor
+        (0.04, 0.03, 0.05, 0.01, 0.001, False),  # significant, and negligible
+        (0.10, 0.05, 0.20, 0.11, 0.600, False),  # large only by sampling
+        (0.15, 0.02, 0.30, 0.10, 0.300, None),  # too noisy to say
+    ],
+)
+def test_used_needs_significance_and_size(size, low, high, null, p_value, verdict):
+    shift = Shift(size=size, low=low, high=high, null=null, p_value=p_value, n_scenes=60)
+    assert is_used(shift, LIMITS) is verdict
+
+
+def test_prior_is_decided_by_the_interval():
+    assert is_prior(BlankDistance(size=0.05, low=0.02, high=0.09), LIMITS) is True
+    assert is_prior(BlankDistance(size=0.10, low=0.02, high=0.19), LIMITS) is None
+    assert is_prior(BlankDistance(size=0.30, low=0.20, high=0.39), LIMITS) is False
+
+
+def test_the_cases_cover_every_combination_once():
+    options = (True, False, None)
+    table = {(e, u, p): case_of(e, u, p) for e in options for u in options for p in options}
+    assert set(table.values()) == set(CASES) == set(CASE_COLOURS)
+    assert all(case == "undecided" for (e, u, _), case in table.items() if e is None or u is None)
+    assert {case for (e, _, _), case in table.items() if e} <= {"encoded and used", "encoded, unused", "undecided"}
+    assert [key for key, case in table.items() if case == "prior only"] == [(False, False, True)]
+    assert (any_of(False, True, None), any_of(False, None), any_of(False, False)) == (True, None, False)
