@@ -56,11 +56,11 @@ def in_a_child(job: Callable[[], None], before: Callable[[], None] = lambda: Non
 
 def main(folder: Path) -> None:
     recording.SHARD_ITEMS["mean"] = 4
-    vlm, items = toy_vlm(), toy_items(10)
+    vlm, items = toy_vlm(), toy_items(6)
     items.fingerprint  # noqa: B018 - draws the pictures once
 
     def record(name: str) -> Callable[[], None]:
-        return lambda: (dx.record(vlm, items, folder / name, batch_size=2, max_new_tokens=4, progress=False), None)[1]
+        return lambda: (dx.record(vlm, items, folder / name, batch_size=2, max_new_tokens=3, progress=False), None)[1]
 
     started = time.perf_counter()
     if not in_a_child(record("undisturbed")):
