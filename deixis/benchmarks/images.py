@@ -4,11 +4,11 @@ import hashlib
 import io
 import os
 import tempfile
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from PIL import Image, UnidentifiedImageError
 
@@ -23,23 +23,22 @@ class ImageError(ValueError):
     """A picture that cannot be used: missing, truncated, too large or changed."""
 
 
-@runtime_checkable
-class ImageHandle(Protocol):
+class ImageHandle(ABC):
     """A picture that is not in memory yet."""
 
     @property
+    @abstractmethod
     def size(self) -> tuple[int, int]:
         """Width and height in pixels."""
-        ...
 
-    @property
-    def sha256(self) -> str:
-        """Hash of mode, size and pixels; equal pictures have equal hashes whatever file holds them."""
-        ...
-
+    @abstractmethod
     def load(self) -> Image.Image:
         """The picture, RGB."""
-        ...
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of mode, size and pixels; equal pictures have equal hashes whatever file holds them."""
+        return hash_pixels(self.load())
 
 
 def hash_pixels(image: Image.Image) -> str:
@@ -58,7 +57,7 @@ def cache_folder() -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrawnImage:
+class DrawnImage(ImageHandle):
     """A memory-game scene, drawn on first use and kept in the cache folder."""
 
     figure: Figure
@@ -70,11 +69,6 @@ class DrawnImage:
     def size(self) -> tuple[int, int]:
         """Width and height in pixels."""
         return self.pixels, self.pixels
-
-    @cached_property
-    def sha256(self) -> str:
-        """Hash of mode, size and pixels."""
-        return hash_pixels(self.load())
 
     @cached_property
     def key(self) -> str:
@@ -94,7 +88,7 @@ class DrawnImage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UniformImage:
+class UniformImage(ImageHandle):
     """One colour all over: the ``blank`` condition is grey 128."""
 
     width: int
@@ -106,32 +100,22 @@ class UniformImage:
         """Width and height in pixels."""
         return self.width, self.height
 
-    @cached_property
-    def sha256(self) -> str:
-        """Hash of mode, size and pixels."""
-        return hash_pixels(self.load())
-
     def load(self) -> Image.Image:
         """The picture, RGB."""
         return Image.new("RGB", self.size, (self.grey,) * 3)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileImage:
+class FileImage(ImageHandle):
     """A picture on disk; ``expected`` is the hash that it had when the items were saved."""
 
     path: Path
     expected: str | None = None
 
-    @cached_property
+    @property
     def size(self) -> tuple[int, int]:
         """Width and height in pixels, from the file's head."""
         return _checked_size(self.path.read_bytes(), str(self.path))
-
-    @cached_property
-    def sha256(self) -> str:
-        """Hash of mode, size and pixels."""
-        return hash_pixels(self.load())
 
     def load(self) -> Image.Image:
         """The picture, RGB.

@@ -1,0 +1,88 @@
+"""Sets of items: joining, choosing, conditions, fingerprints."""
+
+from dataclasses import replace
+
+import pytest
+
+from deixis.benchmarks import Item, Items, Option, memory_game
+from deixis.benchmarks.images import UniformImage
+
+ITEM = Item(
+    id="a",
+    benchmark="mine",
+    task="count",
+    language="en",
+    images=(UniformImage(width=6, height=4, grey=3),),
+    prompt="?",
+    options=(Option(label="A", forms=("A",)),),
+    targets={"distance_m": 1.0},
+    groups={"scene": "s"},
+    nuisances={"brightness": 0.5},
+)
+
+
+def test_two_items_with_one_id_are_refused():
+    with pytest.raises(ValueError, match="two items have the id 'a'"):
+        Items([ITEM, ITEM])
+    with pytest.raises(ValueError, match="two items have the id 'a'"):
+        Items([ITEM]) + Items([ITEM])
+
+
+def test_slices_joins_and_filters_keep_the_order():
+    items = Items(replace(ITEM, id=name) for name in "abcd")
+    assert [i.id for i in items[1:3] + items[:1]] == ["b", "c", "a"]
+    assert [i.id for i in items.filter(lambda i: i.id in "db")] == ["b", "d"]
+    assert items[-1].id == "d"
+    assert len(items) == 4
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"prompt": "!"},
+        {"images": (UniformImage(width=6, height=4, grey=4),)},
+        {"images": ()},
+        {"options": (Option(label="A", forms=("A", " A")),)},
+        {"truth": "A"},
+        {"condition": "blank"},
+        {"id": "b"},
+    ],
+)
+def test_the_fingerprint_changes_with_whatever_decides_an_answer(changes):
+    assert Items([replace(ITEM, **changes)]).fingerprint != Items([ITEM]).fingerprint
+
+
+def test_the_fingerprint_is_that_of_the_pixels_and_not_of_the_handle():
+    drawn = memory_game(shapes=("star",), colours=("red",), languages=("en",), size=32)
+    assert drawn.fingerprint == memory_game(shapes=("star",), colours=("red",), languages=("en",), size=32).fingerprint
+    assert drawn[::-1].fingerprint != drawn.fingerprint
+
+
+def test_blank_pictures_are_grey_and_keep_size_targets_and_boxes():
+    items = memory_game(shapes=("star",), colours=("red",), languages=("en",), size=32)
+    for real, blank in zip(items, items.with_condition("blank"), strict=True):
+        image = blank.images[0].load()
+        assert image.size == real.images[0].size
+        assert image.getcolors() == [(32 * 32, (128, 128, 128))]
+        assert (blank.id, blank.condition) == (f"{real.id}+blank", "blank")
+        assert (blank.targets, blank.objects, blank.prompt, blank.options) == (
+            real.targets,
+            real.objects,
+            real.prompt,
+            real.options,
+        )
+
+
+def test_unknown_and_repeated_conditions_are_refused():
+    with pytest.raises(ValueError, match="condition='mirrored' is not one of: 'blank'"):
+        Items([ITEM]).with_condition("mirrored")
+    with pytest.raises(ValueError, match="'a\\+blank' is in condition 'blank' already"):
+        Items([ITEM]).with_condition("blank").with_condition("blank")
+
+
+def test_the_frame_has_a_row_per_item_and_a_column_per_quantity():
+    frame = Items([ITEM, replace(ITEM, id="b", targets={"x_m": 2.0})]).to_frame()
+    assert frame["id"].tolist() == ["a", "b"]
+    assert {"scene", "distance_m", "x_m", "brightness", "truth", "condition"} <= set(frame)
+    assert frame["distance_m"].isna().tolist() == [False, True]
+    assert list(Items([]).to_frame()) == ["id", "benchmark", "task", "language", "condition", "truth"]
