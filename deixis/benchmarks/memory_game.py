@@ -96,7 +96,7 @@ def _random(
     figures = []
     for number in range(n):
         rng = np.random.default_rng((_SEED_STREAM, seed, number))
-        shape, colour = shapes[rng.integers(len(shapes))], colours[rng.integers(len(colours))]
+        shape, colour = shapes[int(rng.integers(len(shapes)))], colours[int(rng.integers(len(colours)))]
         distance = float(rng.uniform(min(distances), max(distances)))
         figures.append((f"random-{number}-s{seed}", _figure(rng, shape, colour, distance)))
     return figures

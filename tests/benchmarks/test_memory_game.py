@@ -1,0 +1,121 @@
+"""The memory game's items: counts, targets, and geometry against what the renderer really drew."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from deixis.benchmarks import Camera, memory_game
+from deixis.benchmarks.images import DrawnImage
+from deixis.benchmarks.memory_game import COLOURS, SHAPES
+from deixis.benchmarks.render import FAST, draw, memory_scene
+from deixis.benchmarks.speaker import region_of
+
+STANDARD = memory_game()
+
+
+def one(items):
+    return items[0], items[0].images[0]
+
+
+def test_the_standard_set_is_sixty_scenes_in_four_languages():
+    assert len(STANDARD) == 240
+    scenes = {item.groups["scene"] for item in STANDARD}
+    assert len(scenes) == 60
+    assert {(i.groups["shape"], i.groups["colour"], i.targets["distance_m"]) for i in STANDARD} == set(
+        product(SHAPES, COLOURS, (0.25, 1.50, 2.75))
+    )
+    assert len({i.groups["figure"] for i in STANDARD}) == 20
+    assert all(i.truth is None for i in STANDARD)
+
+
+def test_languages_of_a_scene_share_one_picture():
+    by_scene = {}
+    for item in STANDARD:
+        by_scene.setdefault(item.groups["scene"], set()).add(item.images[0].key)
+    assert all(len(keys) == 1 for keys in by_scene.values())
+    assert len(set.union(*by_scene.values())) == 60
+
+
+def test_the_distance_task_has_the_regions_word_as_truth():
+    for item in memory_game(tasks=("distance",), shapes=("star",), colours=("red",)):
+        chosen = next(option for option in item.options if option.label == item.truth)
+        assert chosen.value == item.targets["region"] == region_of(item.targets["distance_m"])
+
+
+def test_a_seed_decides_the_scenes_and_a_left_out_shape_redraws_none():
+    again, other = memory_game(), memory_game(seed=1)
+    keys = [item.images[0].key for item in STANDARD]
+    assert [item.images[0].key for item in again] == keys
+    assert not set(keys) & {item.images[0].key for item in other}
+    stars = memory_game(shapes=("star",))
+    assert [i.images[0].key for i in stars] == [i.images[0].key for i in STANDARD if i.groups["shape"] == "star"]
+
+
+def test_every_disk_of_many_seeds_lies_in_the_frame():
+    for seed in range(40):
+        for item in memory_game(languages=("en",), shapes=("star",), seed=seed, size=128):
+            box = item.objects[0]
+            assert 0 <= box.left < box.right <= 128
+            assert 0 <= box.top < box.bottom <= 128
+            assert abs(item.targets["x_m"]) <= 0.12
+    for item in memory_game(languages=("en",), n=60, seed=3):
+        assert 0.25 <= item.targets["distance_m"] <= 2.75
+
+
+@pytest.mark.parametrize(("distance", "x_side"), [(0.25, 1), (1.5, -1), (2.75, 1)])
+def test_box_area_and_row_are_those_of_the_object_buffer(distance, x_side):
+    """Second route: count the pixels whose centre the ray caster found on the disk or the figure."""
+    size = 256
+    seeds = (s for s in range(50) if x_side * memory_game(distances=(distance,), seed=s)[0].targets["x_m"] > 0.05)
+    item, image = one(memory_game(distances=(distance,), seed=next(seeds), size=size))
+    scene = memory_scene(image.figure)
+    seen = draw(scene, image.camera.view(size), FAST).objects
+    mask = (seen == scene.names.index("disk")) | (seen == scene.names.index("figure"))
+    rows, columns = np.nonzero(mask)
+    box = item.objects[0]
+    assert (box.left, box.top) == pytest.approx((columns.min(), rows.min()), abs=1)
+    assert (box.right, box.bottom) == pytest.approx((columns.max() + 1, rows.max() + 1), abs=1)
+    assert item.nuisances["object_area"] == pytest.approx(mask.mean(), rel=0.02)
+    assert item.nuisances["object_row"] == pytest.approx((rows + 0.5).mean() / size, abs=0.001)
+
+
+def test_geometry_in_shares_does_not_depend_on_the_pictures_size():
+    small, large = memory_game(size=64)[0], memory_game(size=512)[0]
+    for name in ("object_row", "object_area", "brightness"):
+        assert small.nuisances[name] == pytest.approx(large.nuisances[name])
+    assert large.objects[0].right == pytest.approx(8 * small.objects[0].right)
+
+
+def test_image_height_and_size_travel_with_distance_as_in_the_study():
+    frame = memory_game(languages=("en",)).to_frame()
+    means = frame.groupby("region")[["object_row", "object_area"]].mean()
+    assert means["object_row"].is_monotonic_decreasing
+    assert means["object_area"].is_monotonic_decreasing
+
+
+def test_random_scenes_are_drawn_between_the_extremes():
+    items = memory_game(n=150, languages=("en",), shapes=("star", "cross"), seed=2)
+    distances = np.array([item.targets["distance_m"] for item in items])
+    assert np.quantile(distances, [0.25, 0.5, 0.75]) == pytest.approx([0.875, 1.5, 2.125], abs=0.3)
+    assert {item.groups["shape"] for item in items} == {"star", "cross"}
+    assert isinstance(items[0].images[0], DrawnImage)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tasks": ("guess",)}, "tasks holds 'guess', which is not one of: 'demonstrative', 'distance'"),
+        ({"tasks": "distance"}, "tasks='distance' must be a non-empty list"),
+        ({"shapes": ()}, "shapes=.* must be a non-empty list of: 'circle', 'cross', 'square', 'star', 'triangle'"),
+        ({"colours": ("pink",)}, "colours holds 'pink', which is not one of: 'black', 'blue', 'green', 'red'"),
+        ({"languages": ("xx",)}, "language='xx' is not one of"),
+        ({"distances": (9.0,)}, "distances holds 9.0; a disk must lie between 0 and 3.6 m"),
+        ({"distances": (float("nan"),)}, "distances holds nan"),
+        ({"size": 8}, "size=8 is not between 16 and 4096 pixels"),
+        ({"camera": Camera(pitch_deg=10.0)}, "lies partly outside the picture"),
+    ],
+)
+def test_a_bad_argument_is_refused_with_what_is_allowed(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        memory_game(**arguments)
