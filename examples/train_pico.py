@@ -49,9 +49,9 @@ class Stage:
 
 STAGES = {
     "vision": Stage("vision", 2400, 48, 2e-3, 0.1),
-    "common": Stage("common", 2800, 32, 1.2e-3),
-    "pico": Stage("pico", 800, 32, 6e-4),
-    "pico-collapsed": Stage("pico-collapsed", 800, 32, 6e-4),
+    "common": Stage("common", 1600, 32, 1.2e-3),
+    "pico": Stage("pico", 600, 32, 6e-4),
+    "pico-collapsed": Stage("pico-collapsed", 600, 32, 6e-4),
 }
 
 
