@@ -22,7 +22,7 @@ types: .venv/installed-dev
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 docs: .venv/installed-docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # An empty environment, for those who want to put another build of torch into it first (README, "Install").
 venv: .venv/made

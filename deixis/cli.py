@@ -178,7 +178,10 @@ def probe(
     frame = sweep.to_frame()
     headings = {"metric": "metric", "layer": "layer", "score": "score", "low": "low", "high": "high", "chance": "chance"}
     headings |= {"control": "control", "selectivity": "selectivity", "p_value": "p"}
-    return _answer(sweep, out, (table(frame, headings),), {"rows": records(frame)})
+    best = sweep.best()
+    return _answer(
+        sweep, out, (table(frame, headings), "", f"{best}."), {"rows": records(frame), "best": records(best.to_frame())[0]}
+    )
 
 
 @command(app, "lens")

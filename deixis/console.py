@@ -81,13 +81,13 @@ def _attempt(job: Callable[[], Outcome], name: str, debug: bool) -> Outcome:
 
 
 def sentence(error: BaseException) -> str:
-    """An error's message on one line; the class's name too where the message alone says little."""
+    """An error's message as one sentence on one line; with the class's name where the message alone says little."""
     # str(KeyError("x")) is "'x'", with quotation marks around the whole message.
     said = error.args[0] if isinstance(error, KeyError) and error.args else error
     text = " ".join(str(said).split())
-    return (
-        text if " " in text and isinstance(error, (*BAD_INPUT, RuntimeError, ImportError)) else f"{type(error).__name__}: {text}"
-    )
+    if " " not in text or not isinstance(error, (*BAD_INPUT, RuntimeError, ImportError)):
+        text = f"{type(error).__name__}: {text}"
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def _complain(text: str) -> None:
