@@ -43,9 +43,10 @@ def option_table(run: "Run") -> "pd.DataFrame":
 
 
 def softmax_within(groups: Int[np.ndarray, " row"], logits: Float[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:
-    """Softmax over the rows that have the same number in ``groups`` (0, 1, ...)."""
+    """Softmax over the rows that have the same number in ``groups`` (0, 1, ...); a NaN makes its group NaN."""
     highest = np.full(groups.max(initial=-1) + 1, -np.inf)
-    np.maximum.at(highest, groups, logits)
+    with np.errstate(invalid="ignore"):
+        np.maximum.at(highest, groups, logits)
     weights = np.exp(logits - highest[groups])
     return weights / np.bincount(groups, weights)[groups]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from deixis.benchmarks import Item
-from deixis.benchmarks.images import hash_pixels
+from deixis.benchmarks.images import ImageHandle
 
 if TYPE_CHECKING:
     from deixis.models.vlm import VLM
@@ -22,15 +22,14 @@ TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3, torch.bfloat16: 6e-2, tor
 
 
 @dataclass(frozen=True)
-class _Noise:
+class _Noise(ImageHandle):
     """A small picture of noise."""
 
     seed: int
-    size: tuple[int, int] = field(default=(64, 64))
 
     @property
-    def sha256(self) -> str:
-        return hash_pixels(self.load())
+    def size(self) -> tuple[int, int]:
+        return 64, 64
 
     def load(self) -> Image.Image:
         pixels = np.random.default_rng(self.seed).integers(0, 256, (*self.size, 3), dtype=np.uint8)
