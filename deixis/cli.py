@@ -4,6 +4,7 @@ import multiprocessing
 import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, runtime_checkable
 
@@ -94,11 +95,10 @@ def demo(
 ) -> Outcome:
     """The main job on the bundled models: where distance is decoded, and whose demonstratives use it."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # the demo's models are in the package
-    from deixis.analyses.demo import DEMO_COLUMNS, demo_items, run_demo
+    from deixis.analyses.demo import DEMO_COLUMNS, run_demo
 
-    items = demo_items()
-    _draw(items, workers)
-    result = run_demo(out, _listed(models), items, progress=is_watched(), say=note)
+    draw = partial(_draw, workers=workers)
+    result = run_demo(out, _listed(models), draw=draw, progress=is_watched(), say=note)
     data = {
         "models": records(result.frame),
         "conclusions": dict(result.conclusions),

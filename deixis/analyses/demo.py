@@ -52,6 +52,7 @@ def run_demo(
     models: Sequence[str] = DEMO_MODELS,
     items: "Items | None" = None,
     *,
+    draw: "Callable[[Items], None]" = lambda _: None,
     progress: bool = True,
     say: Callable[[str], None] = lambda _: None,
 ) -> Demo:
@@ -61,6 +62,7 @@ def run_demo(
         out: Folder for one run per model and ``report.html``; finished runs that lie there are used again.
         models: Names or folders.
         items: None for :func:`demo_items`.
+        draw: Called with the items when the models are loaded: the place to draw the pictures in several processes.
         progress: Show a progress bar on stderr if that is a terminal.
         say: Told what is being done.
 
@@ -78,6 +80,7 @@ def run_demo(
     path = checked_path(out / "report.html")
     asked = demo_items() if items is None else items
     vlms = {vlm.name: vlm for vlm in map(load, models)}
+    draw(asked)
     runs = []
     for name, vlm in vlms.items():
         say(f"recording {name}")
