@@ -26,10 +26,16 @@ def balanced_accuracy(
 def r2(
     predicted: Float[np.ndarray, "... item"], truth: Float[np.ndarray, " item"], weight: Float[np.ndarray, "... item"]
 ) -> Float[np.ndarray, "..."]:
-    """One minus squared error over the squared deviation from the mean of the truths that are scored."""
+    """One minus squared error over the squared deviation from the mean of the truths that are scored.
+
+    Where those truths are all the same, it is 1 for exact predictions and else 0, as in scikit-learn.
+    """
     level = (weight * truth).sum(axis=-1, keepdims=True) / weight.sum(axis=-1, keepdims=True)
     spread = (weight * (truth - level) ** 2).sum(axis=-1)
-    return np.asarray(1 - (weight * (predicted - truth) ** 2).sum(axis=-1) / spread)
+    error = (weight * (predicted - truth) ** 2).sum(axis=-1)
+    spread, error = np.broadcast_arrays(spread, error)
+    share = np.divide(error, spread, out=np.array(error > 0, dtype=float), where=spread > 0)
+    return np.asarray(1 - share)
 
 
 def mae(

@@ -59,3 +59,9 @@ def test_an_advantage_is_positive_where_the_task_beats_its_control():
 
 def test_every_metric_of_every_kind_has_a_score():
     assert {metric for kind in METRICS.values() for metric in kind} == set(SCORES)
+
+
+@pytest.mark.parametrize("predicted", [[2.0, 2.0, 2.0], [1.0, 2.0, 3.0]])
+def test_r2_of_a_constant_truth_follows_scikit_learn(predicted: list[float]) -> None:
+    truth = np.full(3, 2.0)
+    assert r2(np.array(predicted), truth, np.ones(3)) == metrics.r2_score(truth, predicted)
