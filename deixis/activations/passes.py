@@ -2,7 +2,7 @@
 
 import copy
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,8 @@ class PromptPass:
     """Keys and values of the prompts; continuing adds to it."""
     mask: Int[Tensor, "batch position"]
     shift: Int[Tensor, "batch 1"]
-    """How far a token's rotary position lies from its number in the row: pictures take fewer positions than tokens."""
+    """How far a token's rotary position lies from its number in the row: pictures take fewer positions than tokens, and a batch
+    without pictures is numbered from its padding on."""
 
     @classmethod
     def run(cls, vlm: VLM, inputs: dict[str, Tensor]) -> "PromptPass":
@@ -36,7 +37,7 @@ class PromptPass:
         output = vlm.model(**inputs, **keep, use_cache=True)
         mask = inputs["attention_mask"].long()
         name = next(name for name in _CACHE_NAMES if output.get(name) is not None)
-        return cls(vlm, output.logits[:, -1].float(), output[name], mask, _rope_shift(vlm, mask))
+        return cls(vlm, output.logits[:, -1].float(), output[name], mask, _rope_shift(vlm, inputs))
 
     def extended(self, tokens: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token vocab"]:
         """Read more tokens in each row (this moves the state on) and return the float32 logits behind each of them."""
@@ -88,13 +89,17 @@ def _cache_argument(vlm: VLM) -> str:
     return next(name for name in _CACHE_NAMES if name in parameters)
 
 
-def _rope_shift(vlm: VLM, mask: Int[Tensor, "batch position"]) -> Int[Tensor, "batch 1"]:
-    """What the model's own pass just found, where it numbers pictures in rows and columns; else nothing."""
+def _rope_shift(vlm: VLM, inputs: Mapping[str, Tensor]) -> Int[Tensor, "batch 1"]:
+    """How the pass just made numbered its positions, so that what follows is numbered alike."""
+    mask = inputs["attention_mask"].long()
     if vlm.family.keeps_positions is not None:
         deltas = vlm.model.get_submodule(vlm.family.keeps_positions).rope_deltas
-        if deltas is not None:  # None after prompts without pictures
+        if deltas is not None:  # None after a batch without pictures
             return deltas.to(mask.device).reshape(-1, 1).long()
-    return mask.new_zeros((len(mask), 1))
+    if "position_ids" in inputs:
+        return mask.new_zeros((len(mask), 1))
+    # Left to itself, a model numbers the columns of the batch, padding included.
+    return (mask == 0).sum(dim=1, keepdim=True)
 
 
 def _end_tokens(vlm: VLM) -> frozenset[int]:

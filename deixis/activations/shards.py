@@ -116,7 +116,7 @@ class ShardWriter:
         width = values.shape[1:]
         row_bytes = values.dtype.itemsize * int(np.prod(width))
         # One chunk where that is small, judged by the first batch: fewer reads, and no space for rows that never come.
-        expected = -(-len(values) * self._n_items // self._sizes[0])
+        expected = max(self._n_items, -(-len(values) * self._n_items // self._sizes[0]))
         chunk = (max(1, min(expected, _CHUNK_BYTES // max(1, row_bytes))), *width)
         dataset = self._file.create_dataset(
             name, shape=(0, *width), maxshape=(None, *width), dtype=values.dtype, chunks=chunk, fletcher32=True

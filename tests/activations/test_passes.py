@@ -53,6 +53,14 @@ def test_answers_of_a_batch_equal_those_of_single_items(vlm: VLM, items: list[It
     assert written(vlm, items) == [answer for item in items for answer in generated(vlm, [item])]
 
 
+def test_a_padded_batch_without_pictures_continues_at_its_own_positions(vlm: VLM) -> None:
+    bare = [toy_item(number, images=(), objects=()) for number in range(4)]
+    assert vlm.prepare(bare)["attention_mask"].sum(dim=1).unique().numel() > 1
+    singles = [answer for item in bare for answer in generated(vlm, [item])]
+    assert written(vlm, bare) == singles == generated(vlm, bare)
+    assert len(set(singles)) > 2
+
+
 def test_an_answer_ends_where_the_model_ends_it(vlm: VLM, items: list[Item]) -> None:
     before = written(vlm, items)
     start = vlm.tokenizer(before[0], add_special_tokens=False).input_ids
