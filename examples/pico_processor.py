@@ -17,7 +17,7 @@ from deixis.benchmarks.languages import Language, language
 
 # Named here, so that a language added later leaves the tokenizer as it is.
 TABLES = [language(code) for code in ("en", "ja", "ko", "zh")]
-SIZE, PATCH, MERGE = 256, 16, 2
+SIZE, PATCH, MERGE, WIDTH = 256, 16, 2, 96
 GRID = SIZE // PATCH
 IMAGE_TOKENS = (GRID // MERGE) ** 2
 SPECIAL = (
@@ -119,7 +119,7 @@ def build_model(processor: Qwen3VLProcessor) -> Qwen3VLForConditionalGeneration:
     config = Qwen3VLConfig(
         text_config={
             "vocab_size": 8 * -(-len(tokenizer) // 8),
-            "hidden_size": 96,
+            "hidden_size": WIDTH,
             "intermediate_size": 256,
             "num_hidden_layers": 6,
             "num_attention_heads": 4,
@@ -134,13 +134,13 @@ def build_model(processor: Qwen3VLProcessor) -> Qwen3VLForConditionalGeneration:
         },
         vision_config={
             "depth": 4,
-            "hidden_size": 96,
+            "hidden_size": WIDTH,
             "intermediate_size": 256,
             "num_heads": 4,
             "patch_size": PATCH,
             "spatial_merge_size": MERGE,
             "temporal_patch_size": 2,
-            "out_hidden_size": 96,
+            "out_hidden_size": WIDTH,
             "deepstack_visual_indexes": [1],
             "num_position_embeddings": GRID * GRID,
         },

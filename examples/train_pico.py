@@ -18,10 +18,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from pico_processor import GRID, IMAGE_TOKENS, MERGE, PATCH, SIZE, TABLES, build_model, build_processor, spoken
+from pico_processor import GRID, IMAGE_TOKENS, MERGE, PATCH, SIZE, TABLES, WIDTH, build_model, build_processor, spoken
 from pico_scenes import COLOURS, SHAPES, prepare
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, log_softmax, mse_loss
@@ -139,7 +140,8 @@ class Texts:
 
     def _prompt(self, processor: Qwen3VLProcessor, prompt: str) -> list[int]:
         content = [{"type": "image"}, {"type": "text", "text": prompt}]
-        text = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True)
+        message: list[Any] = [{"role": "user", "content": content}]
+        text = processor.apply_chat_template(message, add_generation_prompt=True)
         text = text.replace("<|image_pad|>", "<|image_pad|>" * IMAGE_TOKENS)
         return self.tokenizer(text, add_special_tokens=False).input_ids
 
@@ -218,7 +220,8 @@ def language_loss(
     for row, e in enumerate(examples):
         if e.shares:
             first = next(i for i, wanted in enumerate(e.labels) if wanted != IGNORE) - 1
-            losses.append(-sum(share * scores[row, first - 1, token] for token, share in e.shares.items())[None])
+            said = torch.stack([share * scores[row, first - 1, token] for token, share in e.shares.items()])
+            losses.append(-said.sum(dim=0, keepdim=True))
     merged = kept[0].float().reshape(len(examples), IMAGE_TOKENS, -1)
     return torch.cat(losses).mean(), merged
 
@@ -269,7 +272,7 @@ def train(work: Path, out: Path, n_scenes: int, workers: int, only: list[str]) -
     processor = kept_processor(work / "processor")
     model, texts = build_model(processor), Texts(processor)
     check_patches(processor, np.array(scenes.pictures[0]))
-    heads = Heads(model.config.text_config.hidden_size)
+    heads = Heads(WIDTH)
     both = nn.ModuleDict({"model": model, "heads": heads})
 
     def batch_of(stage: Stage, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 DEMO_MODELS = ("pico", "pico-collapsed")
 DEMO_COLUMNS = {
     "model": "model",
-    "layer": "best layer",
-    "r2": "distance R2",
-    "control": "control",
-    "accuracy": "near/middle/far",
-    "js_distance": "JS to speaker",
+    "layer": "best\nlayer",
+    "r2": "distance\nR2",
+    "control": "control\ntask",
+    "accuracy": "said\nright",
+    "js_distance": "JS to\nspeaker",
     "case": "demonstratives",
 }
 """Columns of the demo's table, and what they are called when printed."""

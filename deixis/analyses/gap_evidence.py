@@ -57,10 +57,11 @@ def decoded(run: "Run", role: str, task: str, language: str | None, seed: int) -
     """Probe the region at every layer; ``language`` None pools all, each distinct vector counted once."""
     from deixis.analyses.layer_sweep import layer_sweep
 
-    sweep = layer_sweep(run, "region", role=role, task=task, language=language, seed=seed)
-    best = sweep.best()
-    frame = sweep.to_frame()
-    row = frame[(frame["layer"] == best.layer) & (frame["metric"] == best.metric)].iloc[0]
+    asked = {"role": role, "task": task, "language": language, "seed": seed}
+    best = layer_sweep(run, "region", controls=(), **asked).best()
+    # Controls cost hundreds of fits; only those of the chosen layer are looked at.
+    frame = layer_sweep(run, "region", layers=[best.layer], **asked).to_frame()
+    row = frame[frame["metric"] == best.metric].iloc[0]
     return Decoded(
         layer=best.layer,
         score=best.score,

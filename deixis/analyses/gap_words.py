@@ -22,15 +22,15 @@ _SAID = {
 
 
 def conclude(rows: "pd.DataFrame", limits: Thresholds) -> str:
-    """One sentence per task and case, for the rows of one model."""
+    """A paragraph per task and case, for the rows of one model."""
     model = str(rows["model"].iloc[0])
     sentences = []
     for task, asked in rows.groupby("task", sort=False):
         for case, part in asked.groupby("case", sort=False):
             languages = [language_name(code) for code in part["language"]]
             verdict = _SAID[str(case)].format(what=_ASKED[str(task)])
-            sentences.append(f"{model}, {_listed(languages)}: {verdict}. {_evidence(part, limits)}")
-    return " ".join(sentences)
+            sentences.append(f"{model} in {_listed(languages)}: {verdict}. {_evidence(part, limits)}")
+    return "\n\n".join(sentences)
 
 
 def _evidence(rows: "pd.DataFrame", limits: Thresholds) -> str:

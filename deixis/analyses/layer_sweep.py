@@ -162,6 +162,7 @@ def layer_sweep(
     condition: str = "real",
     controls: str | Sequence[str] = "default",
     *,
+    layers: Sequence[int] | None = None,
     language: str | None = None,
     task: str | None = None,
     types: str = "figure",
@@ -188,6 +189,7 @@ def layer_sweep(
         condition: Of the items.
         controls: ``"default"`` for all that the items allow, or a list of: ``task`` (the control task), ``interval`` (the
             bootstrap).
+        layers: Numbers of recorded layers; None for all of them.
         language: A language's code; None pools all languages (``all``); ``"each"`` sweeps them one by one.
         task: Of the items; None for ``demonstrative`` where there are several.
         types: The items' group whose members share a random label in the control task.
@@ -205,6 +207,7 @@ def layer_sweep(
     wanted = _controls(controls)
     chosen = choose_items(run, target, groups=groups, types=types, condition=condition, task=task)
     spoken = _languages(chosen, language)
+    numbers = _layers(run, site, layers)
     kind = kind or ("classification" if target in CLASS_TARGETS else "regression")
 
     def score(layer: int, spoken_language: str, data: ProbeData) -> LayerScores:
@@ -230,7 +233,7 @@ def layer_sweep(
     with threadpool_limits(limits=1), ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1) as pool:
         jobs = []
         for name in spoken:
-            for layer in run.layers(site):
+            for layer in numbers:
                 data = probe_data(run, chosen, site=site, layer=layer, role=role, language=None if name == "all" else name)
                 jobs.append(pool.submit(score, layer, name, data))
         cells = tuple(job.result() for job in jobs)
@@ -244,6 +247,16 @@ def _controls(controls: str | Sequence[str]) -> tuple[str, ...]:
     if unknown:
         raise ValueError(f"controls={controls!r} must be 'default' or a list of: {', '.join(map(repr, CONTROLS))}.")
     return tuple(controls)
+
+
+def _layers(run: "Run", site: str, layers: Sequence[int] | None) -> list[int]:
+    recorded = list(run.layers(site))
+    if layers is None:
+        return recorded
+    missing = [layer for layer in layers if layer not in recorded]
+    if missing or not len(layers):
+        raise ValueError(f"layers={list(layers)} must be some of those recorded at {site}: {', '.join(map(str, recorded))}.")
+    return sorted(set(layers))
 
 
 def _languages(chosen: Chosen, language: str | None) -> list[str]:

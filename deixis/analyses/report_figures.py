@@ -81,7 +81,9 @@ def _legend_below(ax: "Axes") -> None:
         return
     labels = [text.get_text() for text in legend.get_texts()]
     handles = legend.legend_handles
-    place = {"loc": "outside lower center", "ncols": min(3, len(labels)), "frameon": False}
+    # Three columns of long labels are wider than the panel.
+    columns = 2 if max(map(len, labels), default=0) > 16 else 3
+    place = {"loc": "outside lower center", "ncols": min(columns, len(labels)), "frameon": False}
     legend.remove()
     ax.figure.legend([h for h in handles if h is not None], labels, **place)
 

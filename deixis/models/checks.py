@@ -59,11 +59,12 @@ def check_vlm(vlm: "VLM") -> str | None:
 
     Five forward passes of short prompts, one of them a batch with a row per layer.
     """
-    try:
-        for path in ("blocks", "final_norm", "head", "embeddings", "vision_blocks", "merger"):
-            vlm.model.get_submodule(getattr(vlm.family, path))
-    except AttributeError as error:
-        return f"{path} = {getattr(vlm.family, path)!r} leads nowhere ({error})."
+    for name in ("blocks", "final_norm", "head", "embeddings", "vision_blocks", "merger"):
+        path = getattr(vlm.family, name)
+        try:
+            vlm.model.get_submodule(path)
+        except AttributeError as error:
+            return f"{name} = {path!r} leads nowhere ({error})."
     short, long = _item("short", "Hi", 0), _item("long", "Hi there, what is in this picture?", 0)
     other = _item("other picture", "Hi", 1)
     try:

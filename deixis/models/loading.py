@@ -51,7 +51,7 @@ def load(
     try:
         with _without_progress_bars():
             processor = AutoProcessor.from_pretrained(source, revision=revision, trust_remote_code=trust_remote_code)
-            model = AutoModelForImageTextToText.from_pretrained(
+            model: Any = AutoModelForImageTextToText.from_pretrained(
                 source, dtype=dtype, revision=revision, trust_remote_code=trust_remote_code, **from_pretrained
             )
     except (OSError, ValueError, KeyError) as error:

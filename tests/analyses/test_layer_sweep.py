@@ -307,3 +307,17 @@ def test_a_plot_needs_rows_and_a_metric_that_is_there(sweep):
         plot_layer_sweep(sweep.to_frame().iloc[:0])
     with pytest.raises(ValueError, match="metric='auc' is not one of: 'r2', 'mae'"):
         plot_layer_sweep(sweep.to_frame(), metric="auc")
+
+
+def test_chosen_layers_score_as_they_do_among_all_of_them():
+    run = written()
+    everything = layer_sweep(run, "distance_m", **QUICK).to_frame()
+    some = layer_sweep(run, "distance_m", layers=[3, 1], **QUICK).to_frame()
+    wanted = everything[everything["layer"].isin([1, 3])].reset_index(drop=True)
+    assert some.equals(wanted)
+
+
+@pytest.mark.parametrize("layers", [[4], [], [0, 9]])
+def test_layers_that_were_not_recorded_are_refused(layers: list[int]):
+    with pytest.raises(ValueError, match=r"must be some of those recorded at resid: 0, 1, 2, 3"):
+        layer_sweep(written(), "distance_m", layers=layers, **QUICK)
