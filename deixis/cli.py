@@ -192,14 +192,17 @@ def lens(
 ) -> Outcome:
     """Follow the options' logits through the layers."""
     import deixis as dx
-    from deixis.analyses.findings import lens_of_terms, mean_by_region
+    from deixis.analyses.findings import NO_TERMS, lens_of_terms, mean_by_region
 
     opened = dx.open_run(run)
     found = dx.logit_lens(opened, dx.load(model or opened.info["model"]))
     frame = found.to_frame()
     shares = mean_by_region(lens_of_terms(frame, opened.items))
+    if not len(shares):
+        return _answer(found, out, (NO_TERMS,), {"rows": records(frame)})
     headings = {"language": "language", "term": "term", "layer": "layer"}
-    shown = table(_spread(shares, "region", "region {}"), headings | {f"region {r}": f"region {r}" for r in (1, 2, 3)})
+    headings |= {f"region {region}": f"region {region}" for region in sorted(set(shares["region"]))}
+    shown = table(_spread(shares, "region", "region {}"), headings)
     return _answer(found, out, ("Mean probability of each term among the options:", shown), {"rows": records(frame)})
 
 

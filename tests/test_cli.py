@@ -118,6 +118,14 @@ def test_lens_ends_with_the_runs_own_probabilities(recorded: Path):
     np.testing.assert_allclose(last.loc[own.index], own, atol=1e-3 * own.abs().max())
 
 
+def test_lens_says_when_there_are_no_demonstratives(model: Path, tmp_path: Path):
+    parsed("record", model, "memory-game", "--out", tmp_path / "run", "--n", 5, "--tasks", "distance", *SMALL)
+    shown = run("lens", tmp_path / "run")
+    assert shown.exit_code == 0
+    assert "no demonstratives were asked for" in " ".join(shown.stdout.split())
+    assert len(parsed("lens", tmp_path / "run")["rows"]) == 5 * 4 * 3
+
+
 def test_score_prints_the_scores(recorded: Path):
     data = parsed("score", recorded, "--reference", "synthetic")
     expected = dx.behaviour(dx.open_run(recorded), "synthetic").scores()
@@ -165,7 +173,7 @@ def test_the_demo_runs_on_any_model_and_reuses_its_runs(model: Path, tmp_path: P
     assert data["conclusions"][str(model)] in Path(data["report"]).read_text("utf-8").replace("&#39;", "'").replace("&#34;", '"')
     shards = {path: path.stat().st_mtime_ns for path in (tmp_path / "demo/toy/shards").iterdir()}
     shown = run("demo", "--out", tmp_path / "demo", "--models", model, "--workers", 1)
-    assert "best layer" in shown.stdout
+    assert "demonstratives" in shown.stdout
     assert "The whole report:" in shown.stdout
     assert shown.stderr == ""
     assert all(len(line) <= 80 or "report" in line or "istance" in line for line in shown.stdout.splitlines())

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SWEEP_TARGETS = ("distance_m", "region")
 SWEEP_ROLES = ("answer", "object")
+NO_TERMS = "no demonstratives were asked for, or they begin with the same token, so that a lens can't tell them apart."
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,10 @@ def _lenses(runs: Sequence["Run"], vlms: Mapping[str, "VLM"]) -> tuple[list["pd.
         if vlm is None:
             missing[name] = "the model is neither bundled nor a folder; pass it in vlms={name: vlm} to have one."
         else:
-            found.append(lens_of_terms(logit_lens(run, vlm).to_frame(), run.items))
+            lens = lens_of_terms(logit_lens(run, vlm).to_frame(), run.items)
+            found.append(lens)
+            if not len(lens):
+                missing[name] = NO_TERMS
     return found, missing
 
 
