@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from deixis.activations.errors import NonFiniteError
 from deixis.activations.options import need_whole_strings, option_logits
@@ -73,6 +75,7 @@ class Recorder:
                 state = PromptPass.run(self._vlm, inputs)
                 seen = watch.read()
             check_finite(seen, batch, pooled=watch.pool is not None)
+            check_logits(state.logits, batch)
             logits = option_logits(state, batch)
             whole = [need_whole_strings(self._vlm, item.options) for item in batch]
             limit = self._run.settings["max_new_tokens"]
@@ -80,6 +83,20 @@ class Recorder:
         finally:
             self._vlm.reset()
         return BatchRecord(seen=seen, logits=logits, whole=whole, answers=answers)
+
+
+def check_logits(logits: Float[Tensor, "batch vocab"], batch: Sequence[Item]) -> None:
+    """Refuse logits that are NaN or plus infinity: the largest of them would not be an answer.
+
+    Raises:
+        NonFiniteError: The message names the item.
+    """
+    bad = (logits.isnan() | logits.isposinf()).any(dim=-1)
+    if bool(bad.any()):
+        raise NonFiniteError(
+            f"the model's logits are NaN or infinite for item {batch[int(bad.int().argmax())].id!r}; "
+            "load the model in a wider dtype (bfloat16 or float32), or check its weights."
+        )
 
 
 def check_finite(seen: Mapping[tuple[str, int, str], Seen], batch: Sequence[Item], *, pooled: bool) -> None:

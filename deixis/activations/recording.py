@@ -1,5 +1,6 @@
 """record: run items through a watched model, and write down what was seen, shard by shard."""
 
+import hashlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from deixis.activations.run import Run, open_run
 from deixis.activations.settings import (
     HEADER,
     LINES,
+    LINES_HASH,
     SHARDS,
     VIEW,
     check_same,
@@ -108,14 +110,16 @@ def record(
 
 
 def _check_arguments(vlm: VLM, items: Items, attention: bool, batch_size: int | str, max_new_tokens: int) -> None:
+    if not isinstance(items, Items):
+        raise ValueError(f"items is a {type(items).__name__}; pass Items, such as dx.Items(your_list).")
     if attention:
         raise ValueError("attention=True: attention statistics are not in this version of deixis; record with attention=False.")
     if not len(items):
         raise ValueError("there are no items to record; pass at least one.")
-    if batch_size != "auto" and (not isinstance(batch_size, int) or batch_size < 1):
+    if batch_size != "auto" and (type(batch_size) is not int or batch_size < 1):
         raise ValueError(f"batch_size={batch_size!r} is neither 'auto' nor a whole number from 1.")
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens={max_new_tokens} must be at least 1; use answers=False to write no answers.")
+    if type(max_new_tokens) is not int or max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens={max_new_tokens} must be a whole number from 1; use answers=False to write no answers.")
     if vlm.model.training:
         raise ValueError("the model is in training mode, where dropout makes every pass another; call vlm.model.eval() first.")
 
@@ -130,20 +134,24 @@ def _prepared(path: Path, items: Items, settings: dict[str, Any], resume: bool) 
     """The run at ``path``: the one that is there, if it is of these settings, else a new one without shards."""
     from deixis.benchmarks.saved import items_to_jsonl
 
-    if path.is_dir() and (path / HEADER).exists():
+    text = items_to_jsonl(items)
+    settings = settings | {LINES_HASH: hashlib.sha256(text.encode()).hexdigest()}
+    # A run that holds no shard yet, perhaps because its first batch was refused, has nothing to lose.
+    if path.is_dir() and (path / HEADER).exists() and any((path / SHARDS).glob("*.h5")):
         if not resume:
             raise RunError(f"{path} holds a run already and resume=False; name another path, or let it resume.")
         there = read_header(path)
         run = Run(path=path, settings=there)
         check_same(path, there, settings, finished=run.finished)
+        if not (path / LINES).exists() and there[LINES_HASH] == settings[LINES_HASH]:
+            write_text(path / LINES, text)
         return run
     if path.exists() and not path.is_dir():
         raise NotARunError(f"{path} is a file; name a directory for the run.")
     # A process killed before it wrote the header leaves the items, which are written first.
-    ours = {LINES, LINES + SUFFIX, HEADER + SUFFIX, SHARDS}
+    ours = {LINES, LINES + SUFFIX, HEADER, HEADER + SUFFIX, SHARDS}
     if path.exists() and (others := sorted(entry.name for entry in path.iterdir() if entry.name not in ours)):
         raise NotARunError(f"{path} is no run but holds {', '.join(others[:3])}; name an empty or new directory.")
-    text = items_to_jsonl(items)
     (path / SHARDS).mkdir(parents=True, exist_ok=True)
     write_text(path / LINES, text)
     write_text(path / HEADER, write_header(settings))

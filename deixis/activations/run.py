@@ -1,5 +1,6 @@
 """Run: everything recorded for one model on one set of items, read from disk piece by piece."""
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from deixis.activations.errors import DamagedShardError, NotARunError, RunError, UnfinishedRunError
-from deixis.activations.settings import LINES, read_header
+from deixis.activations.settings import LINES, LINES_HASH, read_header
 from deixis.activations.shards import Shard, check_shard, dataset_name, from_stored, offsets_of, shard_path
 from deixis.benchmarks import Items
 
@@ -51,6 +52,10 @@ class Run:
             text = (self.path / LINES).read_text("utf-8")
         except OSError as error:
             raise NotARunError(f"{self.path / LINES} can't be read ({error.strerror}); restore it or record again.") from error
+        if hashlib.sha256(text.encode()).hexdigest() != self.settings[LINES_HASH]:
+            raise NotARunError(
+                f"{self.path / LINES} is not the list that was recorded (its hash differs); restore it or record again."
+            )
         items = items_from_jsonl(text)
         if len(items) != self.settings["n_items"]:
             raise NotARunError(
@@ -175,14 +180,16 @@ class Run:
         return all(shard_path(self.path, number).exists() for number in range(self.n_shards))
 
     def verify(self) -> int:
-        """Compare every shard with its checksum.
+        """Compare every shard, and the list of items, with its checksum.
 
         Returns:
             The number of shards, all of them sound.
 
         Raises:
             DamagedShardError: Shards are missing, truncated or changed; the message names each of them.
+            NotARunError: The list of items is missing or changed.
         """
+        len(self.items)
         faults = []
         for number in range(self.n_shards):
             try:

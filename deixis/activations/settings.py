@@ -16,7 +16,10 @@ SCHEMA = 1
 """Raise it when older code could misread what newer code writes."""
 HEADER, LINES, VIEW, SHARDS = "run.json", "items.jsonl", "run.h5", "shards"
 LIBRARIES = ("deixis", "torch", "transformers", "torchvision", "numpy", "h5py", "pillow")
-_SAMPLES = 64
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_CHUNK, _ODD = 1 << 22, 0x9E3779B1
+LINES_HASH = "items_file"
+"""Setting that holds the checksum of the run's own list of items; it follows from the others."""
 
 
 def describe_model(vlm: VLM) -> dict[str, Any]:
@@ -25,6 +28,7 @@ def describe_model(vlm: VLM) -> dict[str, Any]:
         "model": vlm.name,
         "revision": vlm.revision,
         "weights": weights_fingerprint(vlm.model),
+        "processor": processor_fingerprint(vlm),
         "family": vlm.family.architecture,
         "n_layers": vlm.n_layers,
         "d_model": vlm.d_model,
@@ -35,15 +39,44 @@ def describe_model(vlm: VLM) -> dict[str, Any]:
 
 
 def weights_fingerprint(model: torch.nn.Module) -> str:
-    """Hash over the name, the shape and 64 evenly spaced values of every parameter: cheap, and fine-tuning changes it."""
+    """Hash over every parameter's name, shape and dtype, and two sums over all of its bits.
+
+    The sums are of integers that wrap around, one plain and one weighted by position, so that they are exact, the same on every
+    device, and move with any single weight.
+    """
     digest = hashlib.sha256()
     for name, weight in model.named_parameters():
-        digest.update(f"{name} {tuple(weight.shape)} {weight.dtype} ".encode())
-        if weight.device.type == "meta" or weight.numel() == 0:  # kept elsewhere until it is needed
-            continue
-        at = torch.linspace(0, weight.numel() - 1, min(_SAMPLES, weight.numel()), device=weight.device).long()
-        digest.update(weight.detach().reshape(-1)[at].float().cpu().numpy().tobytes())
+        digest.update(f"{name} {tuple(weight.shape)} {weight.dtype} {_bit_sums(weight)} ".encode())
     return digest.hexdigest()
+
+
+def _bit_sums(weight: torch.Tensor) -> tuple[int, int]:
+    if weight.device.type == "meta":  # kept elsewhere until it is needed
+        return 0, 0
+    bits = weight.detach().reshape(-1).view(_BITS[weight.element_size()])
+    plain = weighted = 0
+    for start in range(0, bits.numel(), _CHUNK):
+        part = bits[start : start + _CHUNK].long()
+        place = torch.arange(start, start + len(part), device=part.device) * _ODD + 1
+        plain += int(part.sum())
+        weighted += int((part * place).sum())
+    return plain % 2**64, weighted % 2**64
+
+
+def processor_fingerprint(vlm: VLM) -> str:
+    """Hash over what turns pictures and prompts into inputs: image settings, chat template, tokenizer."""
+    processor, tokenizer = vlm.processor, vlm.tokenizer
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    # Padding and truncation are left out: the tokenizer keeps there what the last call asked for.
+    words = (
+        {} if backend is None else {k: v for k, v in json.loads(backend.to_str()).items() if k not in ("padding", "truncation")}
+    )
+    parts = (
+        processor.image_processor.to_dict(),
+        getattr(processor, "chat_template", None) or getattr(tokenizer, "chat_template", None),
+        words or sorted(tokenizer.get_vocab().items()),
+    )
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def library_versions() -> dict[str, str]:
@@ -70,7 +103,7 @@ def read_header(path: Path) -> dict[str, Any]:
         header = json.loads((path / HEADER).read_text("utf-8"))
     except FileNotFoundError:
         raise NotARunError(f"{path} is no run, it holds no {HEADER}; {way_out}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise NotARunError(f"{path / HEADER} can't be read ({error}); {way_out}") from error
     if not isinstance(header, dict) or "schema" not in header:
         raise NotARunError(f"{path / HEADER} is not a run's header; {way_out}")
@@ -79,7 +112,26 @@ def read_header(path: Path) -> dict[str, Any]:
             f"{path} has schema version {header['schema']!r} and this deixis reads version {SCHEMA}; "
             "read it with the deixis that wrote it, or record it again elsewhere."
         )
+    _check_header(path, header)
     return header
+
+
+def _check_header(path: Path, header: Mapping[str, Any]) -> None:
+    """Refuse a header that no recorder has written."""
+    fine = {
+        "model": lambda v: isinstance(v, str),
+        "n_items": lambda v: type(v) is int and v > 0,
+        "shard_items": lambda v: type(v) is int and v > 0,
+        "layers": lambda v: isinstance(v, dict) and all(isinstance(found, list) for found in v.values()),
+        "roles": lambda v: isinstance(v, list),
+        "pool": lambda v: v in ("mean", None),
+        "answers": lambda v: isinstance(v, bool),
+        "weights": lambda v: isinstance(v, str),
+        LINES_HASH: lambda v: isinstance(v, str),
+    }
+    wrong = [name for name, check in fine.items() if name not in header or not check(header[name])]
+    if wrong:
+        raise NotARunError(f"{path / HEADER} has been changed: {', '.join(wrong)} cannot be right; restore it or record again.")
 
 
 def check_same(path: Path, there: Mapping[str, Any], here: Mapping[str, Any], *, finished: bool) -> None:
@@ -90,7 +142,7 @@ def check_same(path: Path, there: Mapping[str, Any], here: Mapping[str, Any], *,
     Raises:
         SettingsError: Something differs; the message shows each difference.
     """
-    ignored = {"schema", "libraries", "device"} if finished else {"schema"}
+    ignored = {"schema", LINES_HASH} | ({"libraries", "device"} if finished else set())
     names = [name for name in dict.fromkeys((*here, *there)) if name not in ignored]
     differences = [
         f"{name} is {there.get(name)!r} there and {here.get(name)!r} here" for name in names if there.get(name) != here.get(name)

@@ -19,7 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from deixis.activations.disk import SUFFIX, replacing, sha256_of, write_text
-from deixis.activations.errors import DamagedShardError
+from deixis.activations.errors import DamagedShardError, RunError
 from deixis.hooks import Seen
 
 FORMAT = ("v110", "v110")
@@ -61,7 +61,12 @@ class ShardWriter:
         self._path = path
         self._n_items = n_items
         self._temporary = path.with_name(path.name + SUFFIX)
-        self._file: Any = h5py.File(self._temporary, "w", libver=FORMAT)
+        try:
+            self._file: Any = h5py.File(self._temporary, "w", libver=FORMAT)
+        except BlockingIOError as error:
+            raise RunError(
+                f"another process is recording into {path.parent.parent}; wait for it, or name another path."
+            ) from error
         self._sizes: list[int] = []
         self._open: dict[str, h5py.Dataset] = {}
 
@@ -140,7 +145,7 @@ class Shard:
             self.n_items = int(self._file.attrs["n_items"])
             self.next_batch_size = int(self._file.attrs["next_batch_size"])
         except FileNotFoundError:
-            raise DamagedShardError(f"{path} is missing; {_WAY_OUT}") from None
+            raise DamagedShardError(f"{path} is missing; {_RECORD}") from None
         except (OSError, KeyError, RuntimeError) as error:
             raise DamagedShardError(f"{path} is damaged or truncated ({error}); {_WAY_OUT}") from error
 
@@ -184,7 +189,8 @@ class Shard:
         return found
 
 
-_WAY_OUT = "delete it and call dx.record with the same arguments again, which records its items anew."
+_RECORD = "call dx.record with the same arguments again, which records its items."
+_WAY_OUT = f"delete it and {_RECORD}"
 
 
 def check_shard(path: Path) -> None:
@@ -197,7 +203,7 @@ def check_shard(path: Path) -> None:
         expected = checksum_path(path).read_text("ascii").split()[0]
         found = sha256_of(path)
     except FileNotFoundError as error:
-        raise DamagedShardError(f"{error.filename} is missing; {_WAY_OUT}") from None
+        raise DamagedShardError(f"{error.filename} is missing; {_RECORD}") from None
     except (IndexError, UnicodeDecodeError):
         raise DamagedShardError(f"{checksum_path(path)} holds no checksum; {_WAY_OUT}") from None
     if found != expected:

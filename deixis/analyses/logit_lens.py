@@ -72,7 +72,11 @@ def logit_lens(run: "Run", vlm: "VLM", *, role: str = "answer") -> LogitLens:
             whose options can be read by their first tokens.
     """
     from deixis.activations.options import need_whole_strings
+    from deixis.activations.settings import weights_fingerprint
 
+    recorded = run.info.get("weights")
+    if recorded is not None and recorded != weights_fingerprint(vlm.model):
+        raise ValueError(f"the run was recorded with other weights than those of {vlm.name}; load the model of the run.")
     items = list(run.items)
     whole: dict[tuple[str, ...], bool] = {}
     readable = []

@@ -46,6 +46,8 @@ def load(
     """
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
+    if isinstance(dtype, str) and dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
+        raise ModelError(f"dtype={dtype!r} is no dtype of torch; use 'auto', 'float32', 'bfloat16' or 'float16'.")
     source = str(BUNDLED.get(name, name))
     _refuse_unknown(name, source)
     try:
@@ -58,7 +60,7 @@ def load(
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(f"model {name!r} can't be loaded: {first} Known without a download: {', '.join(BUNDLED)}.") from error
     if "device_map" not in from_pretrained:
-        model = model.to(_device(device))
+        model = _moved(model, device)
     return wrap(model.eval(), processor, name=name, revision=revision, check=check)
 
 
@@ -107,6 +109,14 @@ def _refuse_unknown(name: str, source: str) -> None:
     raise ModelError(
         f"model {name!r} is neither bundled ({', '.join(BUNDLED) or 'none'}), nor a folder, nor a hub name such as 'owner/model'."
     )
+
+
+def _moved(model: Any, device: str | torch.device) -> Any:
+    try:
+        return model.to(_device(device))
+    except (RuntimeError, AssertionError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise ModelError(f"device={str(device)!r} can't be used: {first} Use 'auto', 'cpu', or a GPU that is there.") from error
 
 
 def _device(device: str | torch.device) -> torch.device:

@@ -17,8 +17,8 @@ def token_roles(
 
     ``answer``: the last position, which predicts the answer's first token. ``bos``: the first position that is no padding.
     ``image``: every image token. ``object``: image tokens whose patch overlaps an object's box in the picture it was marked in;
-    ``background``: the other image tokens. ``text``: the rest. When an item has several pictures, ``image:0``, ``object:0``,
-    ``background:0`` and so on are those of one picture.
+    ``background``: the other image tokens. ``text``: the rest. ``image:0``, ``object:0``, ``background:0`` and so on are those of
+    one picture of an item.
 
     Args:
         inputs: A left-padded batch with ``input_ids`` and ``attention_mask``.
@@ -54,10 +54,9 @@ def token_roles(
         "text": real & ~image,
         "bos": bos,
     }
-    if most > 1:
-        for number in range(most):
-            seen, marked = parts["image", number], parts["object", number]
-            roles |= {f"image:{number}": seen, f"object:{number}": marked, f"background:{number}": seen & ~marked}
+    for number in range(most):
+        seen, marked = parts["image", number], parts["object", number]
+        roles |= {f"image:{number}": seen, f"object:{number}": marked, f"background:{number}": seen & ~marked}
     return roles
 
 

@@ -179,7 +179,7 @@ def test_a_path_that_holds_something_else_is_left_alone(vlm: VLM, items: Items, 
         ({"attention": True}, "attention=True: attention statistics are not in this version"),
         ({"batch_size": 0}, "batch_size=0 is neither 'auto' nor a whole number"),
         ({"batch_size": "most"}, "batch_size='most' is neither"),
-        ({"max_new_tokens": 0}, "max_new_tokens=0 must be at least 1; use answers=False"),
+        ({"max_new_tokens": 0}, "max_new_tokens=0 must be a whole number from 1; use answers=False"),
         ({"sites": ("head",)}, "sites holds 'head', which is not one of: 'resid'"),
         ({"pool": "max"}, "pool='max' is not one of: 'mean', None"),
     ],
@@ -320,3 +320,43 @@ def test_the_header_tells_what_made_the_run(vlm: VLM, items: Items, finished: Pa
     assert (header["n_items"], header["batch_size"], header["max_new_tokens"]) == (N, 2, 4)
     assert header["layers"] == {"resid": [0, 1, 2, 3]}
     assert (header["model"], header["dtype"], header["attention_implementation"]) == (vlm.name, "float32", "sdpa")
+
+
+def test_a_lost_list_of_items_is_written_again(vlm: VLM, items: Items, finished: Path) -> None:
+    text = (finished / "items.jsonl").read_bytes()
+    (finished / "items.jsonl").unlink()
+    again = recorded(vlm, items, finished)
+    assert (finished / "items.jsonl").read_bytes() == text
+    assert [item.id for item in again.items] == [item.id for item in items]
+
+
+def test_a_run_whose_first_batch_was_refused_can_be_started_with_other_items(vlm: VLM, items: Items, tmp_path: Path) -> None:
+    bad = Items([replace(items[0], prompt="look <|image_pad|>"), *items[1:]])
+    with pytest.raises(ValueError, match="image token"):
+        record(vlm, bad, tmp_path / "run", progress=False)
+    assert record(vlm, items, tmp_path / "run", progress=False).finished
+
+
+def test_logits_that_are_not_finite_name_the_item(items: Items, tmp_path: Path) -> None:
+    broken = toy_vlm()
+    broken.model.lm_head.weight = torch.nn.Parameter(broken.model.lm_head.weight.detach().clone())
+    with torch.no_grad():
+        broken.model.lm_head.weight[9] = float("nan")
+    with pytest.raises(NonFiniteError, match=rf"logits are NaN or infinite for item '{items[0].id}'"):
+        record(broken, items, tmp_path / "run", progress=False)
+
+
+def test_another_recorder_on_the_same_path_is_named(
+    vlm: VLM, items: Items, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: Any, **__: Any) -> None:
+        raise BlockingIOError(11, "unable to lock file")
+
+    monkeypatch.setattr("deixis.activations.shards.h5py.File", locked)
+    with pytest.raises(RunError, match="another process is recording into"):
+        record(vlm, items, tmp_path / "run", progress=False)
+
+
+def test_items_must_be_items(vlm: VLM, items: Items, tmp_path: Path) -> None:
+    with pytest.raises((ValueError, TypeError), match="items"):
+        record(vlm, list(items), tmp_path / "run", progress=False)  # pyright: ignore[reportArgumentType]

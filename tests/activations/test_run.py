@@ -139,14 +139,28 @@ def test_reading_one_layer_does_not_touch_another(copied: Run, run: Run) -> None
 def test_no_run_other_schema_and_lost_items_are_named(copied: Run, tmp_path: Path) -> None:
     with pytest.raises(NotARunError, match="is no directory"):
         open_run(tmp_path / "nowhere")
+    header = copied.path / "run.json"
+    text = header.read_text("utf-8")
+    header.write_text(text.replace('"n_items": 7', '"n_items": 6'), "utf-8")
+    with pytest.raises(NotARunError, match="holds 7 items where 6 were recorded"):
+        _ = open_run(copied.path).items
     lines = copied.path / "items.jsonl"
     lines.write_text("".join(lines.read_text("utf-8").splitlines(keepends=True)[:-1]), "utf-8")
-    with pytest.raises(NotARunError, match="holds 6 items where 7 were recorded"):
-        _ = copied.options
+    header.write_text(text, "utf-8")
+    with pytest.raises(NotARunError, match=r"items\.jsonl is not the list that was recorded"):
+        _ = open_run(copied.path).options
     lines.unlink()
     with pytest.raises(NotARunError, match=r"items\.jsonl can't be read"):
         _ = open_run(copied.path).items
-    header = copied.path / "run.json"
-    header.write_text(header.read_text("utf-8").replace('"schema": 1', '"schema": 99'), "utf-8")
+    header.write_text(text.replace('"schema": 1', '"schema": 99'), "utf-8")
     with pytest.raises(SchemaError, match="schema version 99"):
         open_run(copied.path)
+
+
+def test_items_that_were_changed_or_put_in_another_order_are_refused(copied: Run) -> None:
+    lines = (copied.path / "items.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (copied.path / "items.jsonl").write_text("".join(reversed(lines)), "utf-8")
+    with pytest.raises(NotARunError, match=r"items\.jsonl is not the list that was recorded"):
+        _ = open_run(copied.path).options
+    with pytest.raises(NotARunError, match=r"items\.jsonl is not the list that was recorded"):
+        open_run(copied.path).verify()

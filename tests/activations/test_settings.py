@@ -2,13 +2,34 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from deixis.activations import NotARunError, SchemaError, SettingsError
-from deixis.activations.settings import SCHEMA, check_same, describe_model, read_header, weights_fingerprint, write_header
-from tests.toys import toy_vlm
+from deixis.activations.settings import (
+    SCHEMA,
+    check_same,
+    describe_model,
+    processor_fingerprint,
+    read_header,
+    weights_fingerprint,
+    write_header,
+)
+from tests.toys import toy_items, toy_vlm
+
+FINE: dict[str, Any] = {
+    "model": "toy",
+    "n_items": 6,
+    "shard_items": 4,
+    "layers": {"resid": [0]},
+    "roles": ["answer"],
+    "pool": "mean",
+    "answers": True,
+    "weights": "",
+    "items_file": "",
+}
 
 
 def test_the_fingerprint_follows_the_weights() -> None:
@@ -58,5 +79,51 @@ def test_a_header_is_read_or_refused(tmp_path: Path) -> None:
     header.write_text(json.dumps({"schema": SCHEMA + 1}), "utf-8")
     with pytest.raises(SchemaError, match=f"has schema version {SCHEMA + 1} and this deixis reads version {SCHEMA}"):
         read_header(tmp_path)
-    header.write_text(write_header({"model": "模型"}), "utf-8")
-    assert read_header(tmp_path) == {"schema": SCHEMA, "model": "模型"}
+    header.write_text(write_header(FINE | {"model": "模型"}), "utf-8")
+    assert read_header(tmp_path) == {"schema": SCHEMA} | FINE | {"model": "模型"}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_change_of_any_single_weight_is_seen(dtype: torch.dtype) -> None:
+    model = torch.nn.Linear(300, 70, dtype=dtype)
+    before = weights_fingerprint(model)
+    rng = torch.Generator().manual_seed(0)
+    for at in torch.randint(300 * 70, (40,), generator=rng).tolist():
+        with torch.no_grad():
+            flat = model.weight.view(-1)
+            kept = flat[at].clone()
+            flat[at] = kept * 1.5 + 1
+            assert weights_fingerprint(model) != before, at
+            flat[at] = kept
+    assert weights_fingerprint(model) == before
+    with torch.no_grad():  # the same values in another order
+        model.weight.copy_(model.weight.flip(1))
+    assert weights_fingerprint(model) != before
+
+
+def test_chunks_do_not_change_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = torch.nn.Linear(50, 41)
+    before = weights_fingerprint(model)
+    monkeypatch.setattr("deixis.activations.settings._CHUNK", 7)
+    assert weights_fingerprint(model) == before
+
+
+def test_the_processor_is_part_of_what_made_a_run() -> None:
+    vlm = toy_vlm()
+    before = processor_fingerprint(vlm)
+    vlm.prepare(list(toy_items(2)))  # padding leaves a trace in the tokenizer that means nothing
+    assert processor_fingerprint(vlm) == before
+    vlm.processor.image_processor.image_mean = [0.0, 0.0, 0.0]
+    assert processor_fingerprint(vlm) != before
+    other = toy_vlm()
+    other.processor.chat_template = other.processor.chat_template + " "
+    assert processor_fingerprint(other) != before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("n_items", "6"), ("n_items", 0), ("shard_items", 0), ("layers", None), ("roles", "answer"), ("pool", 3)]
+)
+def test_a_header_that_no_recorder_wrote_is_refused(tmp_path: Path, name: str, value: Any) -> None:
+    (tmp_path / "run.json").write_text(write_header(FINE | {name: value}))
+    with pytest.raises(NotARunError, match=rf"run.json has been changed: {name} cannot be right"):
+        read_header(tmp_path)

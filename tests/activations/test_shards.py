@@ -105,7 +105,7 @@ def test_changed_values_are_noticed_by_reading_them(tmp_path: Path) -> None:
 
 def test_truncated_missing_and_foreign_files_are_named(tmp_path: Path) -> None:
     path = tmp_path / "0.h5"
-    with pytest.raises(DamagedShardError, match=r"0\.h5 is missing; delete it and call dx\.record"):
+    with pytest.raises(DamagedShardError, match=r"0\.h5 is missing; call dx\.record"):
         Shard(path)
     write(path, torch.zeros(8, 64), (8,))
     path.write_bytes(path.read_bytes()[:-100])

@@ -60,3 +60,12 @@ def test_an_architecture_without_a_record_names_the_known_ones(processor: Any) -
     model.config.architectures = ["SomeOtherVLM"]
     with pytest.raises(ModelError, match=r"no family record for 'SomeOtherVLM'; known: Qwen3VL.*families\.py"):
         dx.wrap(model, processor)
+
+
+def test_a_dtype_or_device_that_is_not_there_is_named(processor: Any, tmp_path: Path) -> None:
+    toy_model(processor).save_pretrained(tmp_path / "toy")
+    processor.save_pretrained(tmp_path / "toy")
+    with pytest.raises(ModelError, match=r"dtype='float99' is no dtype of torch; use 'auto'"):
+        dx.load(str(tmp_path / "toy"), dtype="float99")
+    with pytest.raises(ModelError, match=r"device='xyz' can't be used: .* Use 'auto', 'cpu'"):
+        dx.load(str(tmp_path / "toy"), device="xyz")

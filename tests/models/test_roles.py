@@ -99,3 +99,10 @@ def test_an_image_token_in_the_prompt_is_refused(vlm: VLM) -> None:
     item: Item = replace(toy_item(0), prompt="look at <|image_pad|> this")
     with pytest.raises(ValueError, match=r"image token"):
         vlm.prepare([item])
+
+
+def test_a_pictures_own_role_does_not_depend_on_the_rest_of_the_batch(vlm: VLM) -> None:
+    single = [toy_item(1)]
+    roles = vlm.token_roles(vlm.prepare(single), single)
+    assert torch.equal(roles["image:0"], roles["image"])
+    assert torch.equal(roles["object:0"], roles["object"])
