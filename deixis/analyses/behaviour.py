@@ -57,6 +57,9 @@ class Behaviour:
     _rows: "pd.DataFrame"
     _scores: "pd.DataFrame"
 
+    def __repr__(self) -> str:
+        return f"Behaviour({self.model!r}, reference {self.reference!r}; .to_frame(), .scores(), .plot())"
+
     def to_frame(self) -> "pd.DataFrame":
         """One row per language, condition, region and term.
 

@@ -42,6 +42,10 @@ class EncodingGap:
     thresholds: Thresholds
     _rows: "pd.DataFrame"
 
+    def __repr__(self) -> str:
+        models = ", ".join(map(repr, dict.fromkeys(self._rows["model"])))
+        return f"EncodingGap({models}; .to_frame(), .conclusion(model), .plot())"
+
     def to_frame(self) -> "pd.DataFrame":
         """One row per model, target and language.
 
@@ -175,7 +179,8 @@ def _open(verdict: bool | None) -> bool | float:
 def plot_encoding_gap(frame: "pd.DataFrame", ax: "Axes | None" = None) -> "Axes":
     """Use over encoding: a point per model, target and language, coloured by case, with its intervals.
 
-    Across: the probe's balanced accuracy, at the role where it is higher. Up: the shift of the answers less its null's mean.
+    Across: the probe's balanced accuracy, at the role where it is higher. Up: the shift of the answers less its null's mean,
+    which is what the rules compare with the floor.
 
     Args:
         frame: From :meth:`EncodingGap.to_frame`.
@@ -203,6 +208,6 @@ def plot_encoding_gap(frame: "pd.DataFrame", ax: "Axes | None" = None) -> "Axes"
     ax.axhline(frame["floor"].iloc[0], color=MUTED, linestyle="--", linewidth=1)
     ax.axvline(frame["chance"].iloc[0], color=MUTED, linestyle=":", linewidth=1)
     ax.set_xlabel("encoded: balanced accuracy for the region (dotted: chance)")
-    ax.set_ylabel("used: shift of the answers, JS distance\n(dashed: negligible below)")
+    ax.set_ylabel("used: JS distance between the regions' answers,\nbeyond chance (dashed: negligible below)")
     ax.legend(frameon=False, fontsize=8)
     return ax

@@ -94,6 +94,11 @@ class LayerSweep:
     cells: tuple[LayerScores, ...]
     """By language, then layer."""
 
+    def __repr__(self) -> str:
+        layers = [cell.layer for cell in self.cells]
+        where = f"role {self.role}, {self.site} {min(layers)} to {max(layers)}"
+        return f"LayerSweep({self.model!r}, {self.target}, {where}; .to_frame(), .best(), .plot())"
+
     def to_frame(self) -> "pd.DataFrame":
         """One row per language, layer and metric; the columns are ``COLUMNS``, those of controls that were not run NaN.
 

@@ -43,6 +43,11 @@ class LogitLens:
     """Whether the last layer was compared with the model's own logits: at role ``answer``, if it was recorded."""
     _rows: "pd.DataFrame"
 
+    def __repr__(self) -> str:
+        return (
+            f"LogitLens({self.model!r}, role {self.role}, layers {min(self.layers)} to {max(self.layers)}; .to_frame(), .plot())"
+        )
+
     def to_frame(self) -> "pd.DataFrame":
         """One row per item, layer and option; ``prob`` and ``rank`` (1 for the largest) are among the item's own options.
 
@@ -76,7 +81,7 @@ def logit_lens(run: "Run", vlm: "VLM", *, role: str = "answer") -> LogitLens:
 
     recorded = run.info.get("weights")
     if recorded is not None and recorded != weights_fingerprint(vlm.model):
-        raise ValueError(f"the run was recorded with other weights than those of {vlm.name}; load the model of the run.")
+        raise ValueError(f"the run was recorded with other weights than those of {vlm.name}; pass the model that was recorded.")
     items = list(run.items)
     whole: dict[tuple[str, ...], bool] = {}
     readable = []

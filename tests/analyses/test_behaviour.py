@@ -36,6 +36,7 @@ def noisy(item):
 
 def test_columns_are_those_of_the_contract():
     result = behaviour(FakeRun(ITEMS, speaker), "synthetic", n_boot=20)
+    assert repr(result).startswith("Behaviour('fake', reference 'synthetic'; ")
     assert tuple(result.to_frame()) == COLUMNS
     assert tuple(result.scores()) == SCORE_COLUMNS
     assert set(result.scores()["region"]) == {1, 2, 3, "mean"}

@@ -108,6 +108,7 @@ def test_two_models_are_told_apart_in_words_and_in_the_plot():
     runs = [planted(*PLANTS["encoded and used"], model="a"), planted(*PLANTS["encoded, unused"], model="b")]
     gap = encoding_gap(runs, n_boot=200)
     assert gap.to_frame()["case"].tolist() == ["encoded and used", "encoded, unused"]
+    assert repr(gap).startswith("EncodingGap('a', 'b'; ")
     assert "encoded and drives its demonstratives" in gap.conclusion("a")
     row = gap.to_frame().iloc[0]
     for number in (row["answer_score"], row["shift"], row["shift_null"], row["chance"]):

@@ -321,3 +321,8 @@ def test_chosen_layers_score_as_they_do_among_all_of_them():
 def test_layers_that_were_not_recorded_are_refused(layers: list[int]):
     with pytest.raises(ValueError, match=r"must be some of those recorded at resid: 0, 1, 2, 3"):
         layer_sweep(written(), "distance_m", layers=layers, **QUICK)
+
+
+def test_a_sweep_says_in_one_line_what_it_holds():
+    sweep = layer_sweep(written(), "distance_m", **QUICK)
+    assert repr(sweep) == "LayerSweep('written', distance_m, role answer, resid 0 to 3; .to_frame(), .best(), .plot())"
