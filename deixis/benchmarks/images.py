@@ -3,20 +3,26 @@
 import hashlib
 import io
 import os
+import re
+import struct
 import tempfile
+import warnings
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from PIL import Image, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from deixis.benchmarks.render import Camera, Figure, draw, memory_scene
 
 MAX_PIXELS = 64_000_000
 # Part of every cache key: raise it when the renderer draws other bytes for the same arguments.
 _RENDERER_VERSION = 1
+_EIGHT_BIT = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV")
+"""Pillow's modes that become 8-bit RGB without loss of depth."""
 
 
 class ImageError(ValueError):
@@ -114,23 +120,26 @@ class FileImage(ImageHandle):
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height in pixels, from the file's head."""
-        return _checked_size(self.path.read_bytes(), str(self.path))
+        """Width and height in pixels as shown, from the file's head unless EXIF turns the picture."""
+        return _shown_size(self._data(), str(self.path))
 
     def load(self) -> Image.Image:
-        """The picture, RGB.
+        """The picture, RGB: turned as EXIF says, transparent parts on white.
 
         Raises:
-            ImageError: The file is missing, no picture, truncated, over 64 megapixels, or not the one that was saved.
+            ImageError: The file is missing, no picture, truncated, over 64 megapixels, of more than 8 bits a channel, or not
+                the one that was saved.
         """
-        try:
-            data = self.path.read_bytes()
-        except OSError as error:
-            raise ImageError(f"{self.path} can't be read ({error.strerror}); put the picture back.") from error
-        image = _opened(data, str(self.path))
+        image = _opened(self._data(), str(self.path))
         if self.expected is not None and hash_pixels(image) != self.expected:
             raise ImageError(f"{self.path} is not the picture that was saved (its hash differs); put the original back.")
         return image
+
+    def _data(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except OSError as error:
+            raise ImageError(f"{self.path} can't be read ({error.strerror}); put the picture back.") from error
 
 
 def write_png(image: Image.Image, path: Path) -> None:
@@ -141,23 +150,62 @@ def write_png(image: Image.Image, path: Path) -> None:
     Path(file.name).replace(path)
 
 
-def _checked_size(data: bytes, name: str) -> tuple[int, int]:
+def _head(data: bytes, name: str) -> Image.Image:
+    """The picture with nothing but its head read; one that is too large or would lose depth in 8 bits is refused."""
     try:
-        with Image.open(io.BytesIO(data)) as image:
-            size = image.size
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the limit below is lower
+            image = Image.open(io.BytesIO(data))
+    except Image.DecompressionBombError as error:
+        raise _too_large(name, "too many pixels") from error
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
         raise ImageError(f"{name} is no picture that pillow can read: {error}. Use PNG or JPEG.") from error
-    if size[0] * size[1] > MAX_PIXELS:
-        raise ImageError(
-            f"{name} has {size[0]} x {size[1]} pixels; at most {MAX_PIXELS // 1_000_000} megapixels are read. Reduce it first."
-        )
-    return size
+    if image.width * image.height > MAX_PIXELS:
+        raise _too_large(name, f"{image.width} x {image.height} pixels")
+    deep = _deep_mode(image)
+    if deep is not None:
+        raise ImageError(f"{name} has the mode {deep}, which 8-bit RGB can't hold without loss; convert it to 8 bits a channel.")
+    return image
+
+
+def _too_large(name: str, pixels: str) -> ImageError:
+    return ImageError(f"{name} has {pixels}; at most {MAX_PIXELS // 1_000_000} megapixels are read. Reduce it first.")
+
+
+def _deep_mode(image: Image.Image) -> str | None:
+    """The mode, if it is not an 8-bit one.
+
+    Pillow itself cuts 16-bit colour down to RGB; only the arguments of its decoder tell.
+    """
+    if image.mode not in _EIGHT_BIT:
+        return image.mode
+    for *_, given in getattr(image, "tile", ()):
+        raw, *rest = given if isinstance(given, tuple) else (given,)
+        if isinstance(raw, str) and re.search(r";(16|32)[BLN]", raw):
+            return raw
+        if image.format == "PPM" and rest and rest[0] > 255:  # the brightest value of a PPM file
+            return f"{raw} up to {rest[0]}"
+    return None
+
+
+def _shown_size(data: bytes, name: str) -> tuple[int, int]:
+    with _head(data, name) as image, _damage_named(name):
+        turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
+        return ImageOps.exif_transpose(image).size if turned else image.size
 
 
 def _opened(data: bytes, name: str) -> Image.Image:
-    _checked_size(data, name)
+    with _head(data, name) as image, _damage_named(name):
+        upright = ImageOps.exif_transpose(image)
+        if not upright.has_transparency_data:
+            return upright.convert("RGB")
+        seen = upright.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen).convert("RGB")
+
+
+@contextmanager
+def _damage_named(name: str) -> Iterator[None]:
     try:
-        with Image.open(io.BytesIO(data)) as image:
-            return image.convert("RGB")
-    except (OSError, ValueError, SyntaxError) as error:
+        yield
+    except (OSError, ValueError, SyntaxError, struct.error) as error:
         raise ImageError(f"{name} is damaged: {error}. Copy it again from its source.") from error

@@ -54,12 +54,18 @@ def parse_line(line: str) -> dict[str, Any]:
     """The object that a line of JSON holds; a key that comes twice is refused, because one of them would be lost."""
     try:
         record = json.loads(line, object_pairs_hook=_distinct)
+        if "\\u" in line:
+            json.dumps(record, ensure_ascii=False).encode()
     except ItemsError:
         raise
+    except UnicodeEncodeError as error:
+        raise ItemsError(
+            f"a text holds {error.object[error.start]!r}, half of a surrogate pair, which UTF-8 can't hold; write the whole sign"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise ItemsError(f"this is not JSON ({error}); write one JSON object a line") from error
     if not isinstance(record, dict):
-        raise ItemsError(f"this is {_shown(record)}, not a JSON object; write one object a line")
+        raise ItemsError(f"this is {shown(record)}, not a JSON object; write one object a line")
     return record
 
 
@@ -78,7 +84,7 @@ def from_record(record: Mapping[str, Any], image: Callable[[Any], ImageHandle]) 
         raise ItemsError(f"options has the labels {labels}; give at least one, and no label twice")
     truth = full["truth"]
     if truth is not None and truth not in labels:
-        raise ItemsError(f"truth is {_shown(truth)}, which is no option's label; use null or one of: {', '.join(labels)}")
+        raise ItemsError(f"truth is {shown(truth)}, which is no option's label; use null or one of: {', '.join(labels)}")
     return Item(
         id=_named(full["id"], "id"),
         benchmark=_named(full["benchmark"], "benchmark"),
@@ -125,7 +131,7 @@ def _option(entry: Any) -> Option:
         raise ItemsError(f"the option {label!r} has no forms; leave the field out or give at least one")
     term, value = fields.get("term"), fields.get("value")
     if term is not None and term not in TERMS:
-        raise ItemsError(f"options.term is {_shown(term)}; allowed are null, {', '.join(TERMS)}")
+        raise ItemsError(f"options.term is {shown(term)}; allowed are null, {', '.join(TERMS)}")
     return Option(label=label, forms=forms, term=term, value=None if value is None else _number(value, "options.value"))
 
 
@@ -135,7 +141,7 @@ def _box(entry: Any, n_images: int) -> Box:
     left, top, right, bottom = (_number(fields[name], f"objects.{name}") for name in _BOX[1:])
     image = fields.get("image", 0)
     if isinstance(image, bool) or not isinstance(image, int) or not 0 <= image < n_images:
-        raise ItemsError(f"objects.image is {_shown(image)}; allowed are whole numbers from 0 to {n_images - 1}")
+        raise ItemsError(f"objects.image is {shown(image)}; allowed are whole numbers from 0 to {n_images - 1}")
     if not (left <= right and top <= bottom):
         raise ItemsError(f"an object's box runs from ({left}, {top}) to ({right}, {bottom}); left and top come first")
     return Box(name=_named(fields["name"], "objects.name"), left=left, top=top, right=right, bottom=bottom, image=image)
@@ -147,14 +153,17 @@ def _numbers(value: Any, name: str) -> dict[str, float]:
 
 
 def _number(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ItemsError(f"{name} is {_shown(value)}, not a finite number")
-    return float(value)
+    try:
+        if not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value):
+            return float(value)
+    except OverflowError as error:
+        raise ItemsError(f"{name} is {shown(value)}, a whole number too large for a float; write a smaller one") from error
+    raise ItemsError(f"{name} is {shown(value)}, not a finite number")
 
 
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise ItemsError(f"{name} is {_shown(value)}, not a string")
+        raise ItemsError(f"{name} is {shown(value)}, not a string")
     return value
 
 
@@ -166,16 +175,17 @@ def _named(value: Any, name: str) -> str:
 
 def _list(value: Any, name: str) -> list[Any]:
     if not isinstance(value, list):
-        raise ItemsError(f"{name} is {_shown(value)}, not a list")
+        raise ItemsError(f"{name} is {shown(value)}, not a list")
     return value
 
 
 def _object(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ItemsError(f"{name} is {_shown(value)}, not an object")
+        raise ItemsError(f"{name} is {shown(value)}, not an object")
     return value
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """``value`` for a message, cut where it is long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """An answer that counts, with every surface form in which it may be written."""
+    """An answer that counts, with every surface form in which it may be written.
+
+    Raises:
+        ValueError: There is no form, or an empty one.
+    """
 
     label: str
     """What is reported."""
@@ -23,6 +27,10 @@ class Option:
     term: str | None = None
     """Deictic value: ``proximal``, ``medial`` or ``distal``."""
     value: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.forms or not all(form.strip() for form in self.forms):
+            raise ValueError(f"the option {self.label!r} has the forms {self.forms}; give at least one, and none that is empty.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +47,11 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One question put to a model."""
+    """One question put to a model.
+
+    Raises:
+        ValueError: Two options share a label.
+    """
 
     id: str
     benchmark: str
@@ -56,6 +68,11 @@ class Item:
     """Items that share ``groups["scene"]`` are never split between train and test."""
     nuisances: Mapping[str, float] = field(default_factory=dict)
     objects: tuple[Box, ...] = ()
+
+    def __post_init__(self) -> None:
+        labels = [option.label for option in self.options]
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"item {self.id!r} has options with the labels {labels}; give no label twice.")
 
     def seen(self) -> dict[str, Any]:
         """Everything but the pictures, ready for JSON."""
@@ -118,13 +135,14 @@ class Items:
     def with_condition(self, name: str) -> "Items":
         """The same questions with the pictures changed; ids get the condition's name behind a plus sign.
 
-        Boxes and targets stay those of the original scene, so that roles and targets line up item by item.
+        ``"real"`` changes nothing. Boxes and targets stay those of the original scene, so that roles and targets line up item by
+        item.
 
         Raises:
             ValueError: ``name`` is no known condition, or an item has been changed already.
         """
-        if name not in CONDITIONS:
-            listed = ", ".join(map(repr, CONDITIONS))
+        if name != "real" and name not in CONDITIONS:
+            listed = ", ".join(map(repr, (*CONDITIONS, "real")))
             raise ValueError(f"condition={name!r} is not one of: {listed}.")
         return Items(_changed(item, name) for item in self)
 
@@ -171,5 +189,7 @@ CONDITIONS: dict[str, Callable[[ImageHandle], ImageHandle]] = {"blank": _blank}
 def _changed(item: Item, name: str) -> Item:
     if item.condition != "real":
         raise ValueError(f"item {item.id!r} is in condition {item.condition!r} already; start from the real items.")
+    if name == "real":
+        return item
     images = tuple(CONDITIONS[name](image) for image in item.images)
     return replace(item, id=f"{item.id}+{name}", condition=name, images=images)

@@ -1,6 +1,7 @@
 """The memory game (arXiv 2607.07251): a figure on a disk at three distances along a long desk."""
 
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 
@@ -56,14 +57,16 @@ def memory_game(
     _check("tasks", tasks, TASKS)
     _check("shapes", shapes, SHAPES)
     _check("colours", colours, COLOURS)
+    _check_list("languages", languages, '("en",)')
     tables = [language(code) for code in languages]
     view = camera or Camera()
+    _check_list("distances", distances, "(0.25, 1.5)")
     for distance in distances:
-        if not 0 < distance < DESK_LENGTH_M:
+        if not isinstance(distance, Real) or not 0 < distance < DESK_LENGTH_M:
             raise ValueError(f"distances holds {distance}; a disk must lie between 0 and {DESK_LENGTH_M} m.")
-    if not 16 <= size <= 4096:
-        raise ValueError(f"size={size} is not between 16 and 4096 pixels.")
-    figures = _crossed(shapes, colours, distances, seed) if n is None else _random(shapes, colours, distances, n, seed)
+    metres = [float(distance) for distance in distances]
+    size, seed = _whole("size", size, 16, 4096, " pixels"), _whole("seed", seed, 0)
+    figures = _crossed(shapes, colours, metres, seed) if n is None else _random(shapes, colours, metres, _whole("n", n, 1), seed)
     return Items(item for name, figure in figures for item in _items_of_scene(name, figure, view, size, tasks, tables))
 
 
@@ -74,6 +77,18 @@ def _check(name: str, values: Sequence[str], allowed: Sequence[str]) -> None:
     for value in values:
         if value not in allowed:
             raise ValueError(f"{name} holds {value!r}, which is not one of: {listed}.")
+
+
+def _check_list(name: str, values: object, example: str) -> None:
+    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
+        raise ValueError(f"{name}={values!r} is not a list with something in it; give a list such as {example}.")
+
+
+def _whole(name: str, value: object, least: int, most: int | None = None, unit: str = "") -> int:
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= value <= (most or value):
+        return int(value)
+    span = f"between {least} and {most}{unit}" if most else f"of {least} or more"
+    raise ValueError(f"{name}={value!r} is not a whole number {span}.")
 
 
 def _crossed(shapes: Sequence[str], colours: Sequence[str], distances: Sequence[float], seed: int) -> list[tuple[str, Figure]]:

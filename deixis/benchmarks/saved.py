@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from deixis.benchmarks.images import DrawnImage, FileImage, ImageError, ImageHandle, UniformImage
-from deixis.benchmarks.item_json import ItemsError, from_record, parse_line, to_line, to_record
+from deixis.benchmarks.item_json import ItemsError, from_record, parse_line, shown, to_line, to_record
 from deixis.benchmarks.items import Item, Items
 from deixis.benchmarks.render import Camera, Figure
 
@@ -209,12 +209,14 @@ def _inside(folder: Path, name: str) -> Path:
         raise ItemsError(f"the image path {name!r} holds '..'; keep the images below the folder that holds the items")
     try:
         found = (folder / name).resolve()
+        there = found.is_file()
     except (OSError, ValueError, RuntimeError) as error:
-        raise ItemsError(f"the image path {name!r} can't be used ({error})") from error
+        reason = getattr(error, "strerror", None) or error  # an OSError's text repeats the whole path
+        raise ItemsError(f"the image path {shown(name)} can't be used ({reason}); name a file that exists") from error
     if not found.is_relative_to(folder):
         raise ItemsError(f"the image path {name!r} leads out of its folder through a link; copy the image into the folder")
-    if not found.is_file():
-        raise ImageError(f"the image {name!r} is missing; put it back into {folder}")
+    if not there:
+        raise ImageError(f"the image {shown(name)} is missing; put it back into {folder}")
     return found
 
 
@@ -240,6 +242,6 @@ def _rebuilt(entry: Any) -> ImageHandle:
                 return UniformImage(**values)
             case {"file": str(path), "sha256": str(expected)}:
                 return FileImage(path=Path(path), expected=expected)
-    except TypeError as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ItemsError(f"an entry of images can't be rebuilt ({error}); record the run again") from error
     raise ItemsError("an entry of images is neither drawn, uniform nor a file with its hash; record the run again")

@@ -74,10 +74,28 @@ def test_blank_pictures_are_grey_and_keep_size_targets_and_boxes():
 
 
 def test_unknown_and_repeated_conditions_are_refused():
-    with pytest.raises(ValueError, match="condition='mirrored' is not one of: 'blank'"):
+    with pytest.raises(ValueError, match="condition='mirrored' is not one of: 'blank', 'real'"):
         Items([ITEM]).with_condition("mirrored")
     with pytest.raises(ValueError, match="'a\\+blank' is in condition 'blank' already"):
         Items([ITEM]).with_condition("blank").with_condition("blank")
+
+
+def test_the_real_condition_changes_nothing_and_is_no_way_back():
+    items = Items([ITEM, replace(ITEM, id="b")])
+    assert list(items.with_condition("real")) == list(items)
+    with pytest.raises(ValueError, match="'a\\+blank' is in condition 'blank' already; start from the real items"):
+        items.with_condition("blank").with_condition("real")
+
+
+@pytest.mark.parametrize("forms", [(), ("",), ("A", " ")])
+def test_an_option_without_forms_or_with_an_empty_one_is_refused(forms):
+    with pytest.raises(ValueError, match=r"the option 'A' has the forms .*; give at least one, and none that is empty"):
+        Option(label="A", forms=forms)
+
+
+def test_an_item_with_one_label_twice_is_refused():
+    with pytest.raises(ValueError, match=r"item 'a' has options with the labels \['A', 'A'\]; give no label twice"):
+        replace(ITEM, options=(Option(label="A", forms=("A",)), Option(label="A", forms=("B",))))
 
 
 def test_the_frame_has_a_row_per_item_and_a_column_per_quantity():

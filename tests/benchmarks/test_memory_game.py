@@ -1,5 +1,6 @@
 """The memory game's items: counts, targets, and geometry against what the renderer really drew."""
 
+import inspect
 from itertools import product
 
 import numpy as np
@@ -112,10 +113,40 @@ def test_random_scenes_are_drawn_between_the_extremes():
         ({"languages": ("xx",)}, "language='xx' is not one of"),
         ({"distances": (9.0,)}, "distances holds 9.0; a disk must lie between 0 and 3.6 m"),
         ({"distances": (float("nan"),)}, "distances holds nan"),
-        ({"size": 8}, "size=8 is not between 16 and 4096 pixels"),
+        ({"size": 8}, "size=8 is not a whole number between 16 and 4096 pixels"),
+        ({"n": 0}, "n=0 is not a whole number of 1 or more"),
+        ({"n": -1}, "n=-1 is not a whole number of 1 or more"),
+        ({"seed": -1}, "seed=-1 is not a whole number of 0 or more"),
+        ({"distances": ()}, r"distances=\(\) is not a list with something in it; give a list such as \(0.25, 1.5\)"),
+        ({"distances": (), "n": 3}, r"distances=\(\) is not a list with something in it"),
+        ({"languages": ()}, r"languages=\(\) is not a list with something in it; give a list such as \(\"en\",\)"),
+        ({"languages": "en"}, r"languages='en' is not a list with something in it; give a list such as \(\"en\",\)"),
+        ({"languages": ("../en",)}, "language='../en' is not one of: 'en', 'ja', 'ko', 'zh'; use one of these.$"),
+        ({"camera": Camera(pitch_deg=90.0, height_m=5.0, focal_mm=20.0)}, "lies behind the camera; turn the camera towards it"),
         ({"camera": Camera(pitch_deg=10.0)}, "lies partly outside the picture"),
     ],
 )
 def test_a_bad_argument_is_refused_with_what_is_allowed(arguments, message):
     with pytest.raises(ValueError, match=message):
         memory_game(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"size": 100.5}, "size=100.5 is not a whole number between 16 and 4096 pixels"),
+        ({"n": 2.5}, "n=2.5 is not a whole number of 1 or more"),
+        ({"n": True}, "n=True is not a whole number"),
+        ({"seed": 1.5}, "seed=1.5 is not a whole number of 0 or more"),
+        ({"distances": 0.5}, "distances=0.5 is not a list"),
+        ({"distances": ("near",)}, "distances holds near; a disk must lie between 0 and 3.6 m"),
+    ],
+)
+def test_an_argument_of_the_wrong_type_is_refused_without_the_type_checker(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        inspect.unwrap(memory_game)(**arguments)  # past the import hook of the tests, as users call it
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    kept = inspect.unwrap(memory_game)(n=np.int64(2), seed=np.int64(4), size=np.int64(32), languages=("en",))
+    assert [i.id for i in kept] == [i.id for i in memory_game(n=2, seed=4, size=32, languages=("en",))]

@@ -141,6 +141,14 @@ def test_a_picture_of_an_unknown_class_cannot_go_into_a_run():
         ({"options": [{"label": "A", "colour": 1}]}, "in options the field 'colour' is not known"),
         ({"truth": "Z"}, "truth is 'Z', which is no option's label"),
         ({"targets": {"x_m": "1"}}, "targets.x_m is '1', not a finite number"),
+        ({"targets": {"x_m": 10**400}}, r"line 2 \(item 'b'\): targets.x_m is 1000*\.\.\., a whole number too large for a float"),
+        ({"prompt": "a \ud800"}, r"line 2: a text holds '\\ud800', half of a surrogate pair"),
+        ({"groups": {"\udc00": "s"}}, r"line 2: a text holds '\\udc00', half of a surrogate pair"),
+        (
+            {"images": ["a" * 5000]},
+            r"line 2 \(item 'b'\): the image path 'a{56}\.\.\. can't be used|the image 'a{56}\.\.\. is missing",
+        ),
+        ({"options": [{"label": "A", "forms": ["A", ""]}]}, r"line 2 \(item 'b'\): options.forms is empty"),
         ({"targets": [1]}, r"targets is \[1\], not an object"),
         ({"groups": {"scene": 3}}, "groups.scene is 3, not a string"),
         ({"objects": [{"name": "a", "left": 5, "top": 0, "right": 1, "bottom": 1}]}, "left and top come first"),
@@ -191,6 +199,22 @@ def test_a_file_of_ones_own_may_leave_out_what_is_not_known(tmp_path):
     Image.new("L", (5, 4), 10).save(tmp_path / "grey.png")
     with pytest.raises(ImageError, match="its hash differs"):
         item.images[0].load()  # held to the picture that was loaded
+
+
+def test_a_whole_surrogate_pair_and_plain_escapes_are_read(tmp_path):
+    Image.new("L", (5, 4)).save(tmp_path / "grey.png")
+    line = r'{"id": "q", "prompt": "\ud83d\ude00 \u3053", "images": ["grey.png"], "options": ["A"]}'
+    (tmp_path / "mine.jsonl").write_text(line, "utf-8")
+    assert load_items(tmp_path / "mine.jsonl")[0].prompt == "\U0001f600 こ"
+
+
+@pytest.mark.parametrize("value", [float("inf"), -1.0, 10**400])
+def test_a_camera_that_cannot_be_is_refused_with_its_line(value):
+    first, second = items_to_jsonl(drawn(1)).splitlines()
+    record = json.loads(second)
+    record["images"][0]["drawn"]["camera"]["height_m"] = value
+    with pytest.raises(ItemsError, match=r"line 2 \(item .*\): an entry of images can't be rebuilt"):
+        items_from_jsonl(f"{first}\n{json.dumps(record)}\n")
 
 
 @pytest.mark.parametrize("change", ["prompt", "dropped", "picture", "schema", "header", "lines", "no header"])

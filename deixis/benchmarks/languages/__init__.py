@@ -80,4 +80,4 @@ def language(code: str) -> Language:
         return languages()[code]
     except KeyError:
         listed = ", ".join(map(repr, languages()))
-        raise ValueError(f"language={code!r} is not one of: {listed}. Add {code}.toml to deixis/benchmarks/languages.") from None
+        raise ValueError(f"language={code!r} is not one of: {listed}; use one of these.") from None

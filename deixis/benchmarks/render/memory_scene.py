@@ -3,6 +3,7 @@
 The origin is the middle of the desk's near edge, on its top; +y runs along the desk away from the speaker, +x to the right.
 """
 
+import math
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -23,6 +24,9 @@ class Camera:
     """Where the speaker's eye is.
 
     The standard values keep all three distances in frame and the figure at 2.75 m legible at 256 pixels.
+
+    Raises:
+        ValueError: A value is not finite or outside what its name allows.
     """
 
     height_m: float = 1.6
@@ -32,6 +36,18 @@ class Camera:
     pitch_deg: float = -44.0
     focal_mm: float = 41.0
     """On a 36 mm sensor."""
+
+    def __post_init__(self) -> None:
+        for name, value in self.as_dict().items():
+            if not math.isfinite(value):
+                raise ValueError(f"{name}={value} is not a finite number; give metres, degrees or millimetres.")
+        for name, value in (("focal_mm", self.focal_mm), ("height_m", self.height_m)):
+            if value <= 0:
+                raise ValueError(f"{name}={value} is not above 0; the standard camera has {getattr(Camera, name)}.")
+        if self.setback_m < 0:
+            raise ValueError(f"setback_m={self.setback_m} is below 0; 0 is the desk's near edge, more lies behind it.")
+        if not -90 <= self.pitch_deg <= 90:
+            raise ValueError(f"pitch_deg={self.pitch_deg} is not between -90 (straight down) and 90 (straight up).")
 
     def view(self, size: int) -> View:
         """The pinhole camera of a square picture ``size`` pixels wide."""

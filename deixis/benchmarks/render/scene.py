@@ -100,9 +100,15 @@ class View:
         return forward + across[:, None] * right + along[:, None] * up
 
     def project(self, points: Float[np.ndarray, "n xyz"]) -> Float[np.ndarray, "n xy"]:
-        """Pixel coordinates of points in front of the camera."""
+        """Pixel coordinates of points in front of the camera.
+
+        Raises:
+            ValueError: A point lies beside or behind the camera.
+        """
         offset = points - np.array(self.position, float)
         right, up, depth = (offset[:, 0] * a[0] + offset[:, 1] * a[1] + offset[:, 2] * a[2] for a in self.axes)
+        if not (depth > 0).all():
+            raise ValueError("a point to be shown lies behind the camera; turn the camera towards it or move it back.")
         x = (right / depth / self.half_width + 1) * self.width / 2
         y = (1 - up / depth / self.half_width * self.width / self.height) * self.height / 2
         return np.stack([x, y], axis=1)
