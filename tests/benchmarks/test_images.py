@@ -180,5 +180,5 @@ def test_the_size_of_a_missing_file_is_refused_as_its_pixels_are(tmp_path):
 
 def test_a_picture_with_half_a_head_of_exif_is_called_damaged(tmp_path):
     Image.new("RGB", (6, 4)).save(tmp_path / "a.png", exif=b"Exif\0\0MM\0*")
-    with pytest.raises(ImageError, match="a.png is damaged: .*Copy it again from its source"):
+    with pytest.raises(ImageError, match=r"a.png is damaged: .*Copy it again from its source"):
         FileImage(path=tmp_path / "a.png").load()
