@@ -1,5 +1,6 @@
 """Decode targets from arrays, with controls. Needs nothing from the other rooms."""
 
+from deixis.probes.checks import NotEnoughDataError as NotEnoughDataError
 from deixis.probes.cross_validation import ALPHAS as ALPHAS
 from deixis.probes.cross_validation import ProbeScores as ProbeScores
 from deixis.probes.cross_validation import cross_validate_probe as cross_validate_probe
@@ -13,6 +14,7 @@ __all__ = [
     "DiscriminantProbe",
     "LogisticProbe",
     "MeanDifferenceProbe",
+    "NotEnoughDataError",
     "ProbeScores",
     "RidgeProbe",
     "cross_validate_probe",

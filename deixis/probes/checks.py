@@ -5,6 +5,11 @@ from typing import Any
 
 import numpy as np
 
+
+class NotEnoughDataError(ValueError):
+    """The items are too few, or differ too little in the target, for a probe to be learned and tested on them."""
+
+
 Setting = Any
 """A number given to a constructor: by scikit-learn's contract constructors store anything and ``fit`` does the refusing."""
 

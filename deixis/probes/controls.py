@@ -3,6 +3,8 @@
 import numpy as np
 from jaxtyping import Int, Shaped
 
+from deixis.probes.checks import NotEnoughDataError
+
 
 def control_labels(
     target: Shaped[np.ndarray, " item"],
@@ -16,13 +18,15 @@ def control_labels(
     or held-out items have nothing to be remembered by. A draw without one of the classes is drawn again.
 
     Raises:
-        ValueError: Fewer than two types, or no type with items in two groups.
+        NotEnoughDataError: Fewer than two types, or no type with items in two groups.
     """
     n_types = int(types.max()) + 1
     if n_types < 2:
-        raise ValueError("a control task needs at least two types; give other types, or n_controls=0.")
+        raise NotEnoughDataError("a control task needs at least two types; give other types, or n_controls=0.")
     if not recurring(types, group):
-        raise ValueError("no type has items in two groups, so its label cannot be remembered; give other types, or n_controls=0.")
+        raise NotEnoughDataError(
+            "no type has items in two groups, so its label cannot be remembered; give other types, or n_controls=0."
+        )
     first = np.unique(group, return_index=True)[1]
     # Fewer classes than the task has would make the control easier than the task.
     wanted = 2 if target.dtype.kind == "f" else min(n_types, len(np.unique(target)))
@@ -30,7 +34,7 @@ def control_labels(
         labels = rng.choice(target[first], size=n_types)
         if len(np.unique(labels)) >= wanted:
             return _coded(labels[types])
-    raise ValueError("a thousand draws of control labels lacked a class; give more types, or n_controls=0.")
+    raise NotEnoughDataError("a thousand draws of control labels lacked a class; give more types, or n_controls=0.")
 
 
 def recurring(types: Int[np.ndarray, " item"], group: Int[np.ndarray, " item"]) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 from threadpoolctl import threadpool_limits
 
-from deixis.probes.checks import check_alpha, check_finite, check_option
+from deixis.probes.checks import NotEnoughDataError, check_alpha, check_finite, check_option
 from deixis.probes.controls import control_labels
 from deixis.probes.folds import deal_folds, draw_groups
 from deixis.probes.least_squares import Division
@@ -18,9 +18,10 @@ from deixis.probes.scores import ERRORS, METRICS, SCORES, advantage, chance_of
 if TYPE_CHECKING:
     import pandas as pd
 
-ALPHAS = tuple(10.0**power for power in range(-1, 6))
+ALPHAS = tuple(10.0**power for power in range(-4, 6))
 """Penalties tried, for features of unit deviation."""
 
+_FEWEST_FOLDS = 3
 _FOLD_STREAM, _CONTROL_STREAM, _BOOTSTRAP_STREAM = range(3)
 
 
@@ -120,8 +121,8 @@ def cross_validate_probe(
         The scores; metrics are ``balanced_accuracy``, or ``r2`` and ``mae`` (in the unit of ``y``).
 
     Raises:
-        ValueError: NaN or infinite values; lengths that differ; one class or value only; a class in one group only; fewer groups
-            than folds; an argument outside what it allows.
+        NotEnoughDataError: One class or value only; a class in one group only; fewer groups than folds. A ValueError.
+        ValueError: NaN or infinite values; lengths that differ; an argument outside what it allows.
     """
     if probe is not None:
         check_option("probe", probe, tuple(METHODS))
@@ -131,7 +132,7 @@ def cross_validate_probe(
     _check_lengths(X, target, groups, types)
     check_finite("X", X)
     group = np.unique(np.asarray(groups), return_inverse=True)[1]
-    _check_groups(target, group, n_folds, kind)
+    _check_groups(target, group, n_folds, np.unique(np.asarray(y)) if kind == "classification" else None)
     name = probe or next(name for name, method in METHODS.items() if method.kind == kind)
     if METHODS[name].kind != kind:
         fitting = ", ".join(repr(other) for other, method in METHODS.items() if method.kind == kind)
@@ -267,9 +268,10 @@ def _interval(
 
 def check_settings(*, n_folds: int, alphas: Sequence[float], n_controls: int, n_bootstrap: int, level: float) -> None:
     """Refuse settings of a cross-validation that are out of range."""
-    if n_folds < 3:
+    if n_folds < _FEWEST_FOLDS:
         raise ValueError(
-            f"n_folds={n_folds} must be at least 3: one fold to test on, one to choose a penalty on, one to train on."
+            f"n_folds={n_folds} must be at least {_FEWEST_FOLDS}: "
+            "one fold to test on, one to choose a penalty on, one to train on."
         )
     if not len(alphas):
         raise ValueError("alphas is empty; give at least one penalty.")
@@ -304,17 +306,21 @@ def _check_lengths(X: np.ndarray, target: np.ndarray, groups: Sequence[Any] | np
         raise ValueError(f"lengths differ: {', '.join(f'{name} has {n}' for name, n in lengths.items())}; one entry per item.")
 
 
-def _check_groups(target: np.ndarray, group: np.ndarray, n_folds: int, kind: str) -> None:
+def _check_groups(target: np.ndarray, group: np.ndarray, n_folds: int, classes: np.ndarray | None) -> None:
     n_groups = len(np.unique(group))
     if n_groups < n_folds:
-        raise ValueError(f"there are {n_groups} groups for {n_folds} folds; use n_folds={n_groups} at most, or more groups.")
+        way_out = f"use n_folds={n_groups} at most, or more groups" if n_groups >= _FEWEST_FOLDS else "more groups are needed"
+        raise NotEnoughDataError(f"there are {n_groups} groups for {n_folds} folds; {way_out}.")
     if len(np.unique(target)) < 2:
-        what = "class" if kind == "classification" else "value"
-        raise ValueError(f"y holds one {what} only, so there is nothing to decode; choose items that differ in the target.")
-    if kind == "classification":
-        lonely = [int(code) for code in np.unique(target) if len(np.unique(group[target == code])) < 2]
+        what = "value" if classes is None else "class"
+        raise NotEnoughDataError(
+            f"y holds one {what} only, so there is nothing to decode; choose items that differ in the target."
+        )
+    if classes is not None:
+        lonely = [name for code, name in enumerate(classes.tolist()) if len(np.unique(group[target == code])) < 2]
         if lonely:
-            raise ValueError(
-                f"{len(lonely)} of the classes of y lie within one group, so they cannot be both learned and tested; "
-                "leave them out, or add groups."
+            listed = ", ".join(f"{name:g}" if isinstance(name, float) else repr(name) for name in lonely)
+            raise NotEnoughDataError(
+                f"{len(lonely)} of the classes of y ({listed}) lie within one group each, so they cannot be both learned and "
+                "tested; leave them out, or add groups."
             )

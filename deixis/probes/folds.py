@@ -3,6 +3,8 @@
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from deixis.probes.checks import NotEnoughDataError
+
 
 def deal_folds(
     target: Float[np.ndarray, " item"], group: Int[np.ndarray, " item"], n_folds: int, rng: np.random.Generator
@@ -65,7 +67,7 @@ def draw_groups(
     groups, or (for values) a target that does not vary.
 
     Raises:
-        ValueError: A thousand draws in a row were undefined.
+        NotEnoughDataError: A thousand draws in a row were undefined.
     """
     n_groups = int(group.max()) + 1
     for _ in range(1000):
@@ -73,7 +75,7 @@ def draw_groups(
         seen = times > 0
         if len(np.unique(group[seen])) >= n_folds and _varies(target, group, seen, classes=classes):
             return times
-    raise ValueError(
+    raise NotEnoughDataError(
         f"no bootstrap draw of {n_groups} groups holds {n_folds} distinct groups and two of every class; "
         "use more groups, fewer folds, or n_bootstrap=0."
     )

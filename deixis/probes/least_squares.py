@@ -57,8 +57,14 @@ class Division:
 
 def least_squares(
     division: Division, part: Part, Y: Float[np.ndarray, "item column"], alphas: Sequence[float]
-) -> tuple[Float[np.ndarray, "alpha subset item column"], Float[np.ndarray, "subset column"]]:
-    """Ridge predictions of every item by every training subset, less the subset's mean of ``Y``; and those means.
+) -> tuple[
+    Float[np.ndarray, "alpha subset item column"],
+    Float[np.ndarray, "alpha subset item column"],
+    Float[np.ndarray, "subset column"],
+]:
+    """Ridge predictions of every item by every training subset, less the subset's mean of ``Y``; residuals; and those means.
+
+    The residuals are those of the training items times their weight, 0 for held-out items.
 
     Minimises ``sum_i weight_i |y_i - z_i B - b|^2 + alpha |B|^2`` over standardised features ``z``. The normal equations are
     solved by Cholesky in feature space or, with fewer items than features, in item space
@@ -70,7 +76,7 @@ def least_squares(
     level = part.weight @ Y / part.weight.sum(axis=1)[:, None]
     n, width = division.X.shape
     solve = _in_feature_space if width <= n else _in_item_space
-    return solve(division, part, Y, level, alphas), level
+    return *solve(division, part, Y, level, alphas), level
 
 
 def _in_feature_space(
@@ -79,7 +85,7 @@ def _in_feature_space(
     Y: Float[np.ndarray, "item column"],
     level: Float[np.ndarray, "subset column"],
     alphas: Sequence[float],
-) -> Float[np.ndarray, "alpha subset item column"]:
+) -> tuple[Float[np.ndarray, "alpha subset item column"], Float[np.ndarray, "alpha subset item column"]]:
     width, columns = division.X.shape[1], Y.shape[1]
     # Sums over a subset are sums over its folds.
     both = np.concatenate([division.X, Y], axis=1)
@@ -90,7 +96,8 @@ def _in_feature_space(
     summed -= part.weight.sum(axis=1)[:, None, None] * part.mean[:, :, None] * centre[:, None, :]
     summed /= part.scale[:, :, None]
     coef = _ridged(summed[:, :, :width] / part.scale[:, None, :], summed[:, :, width:], alphas) / part.scale[:, :, None]
-    return division.X @ coef - part.mean[:, None, :] @ coef
+    fitted = division.X @ coef - part.mean[:, None, :] @ coef
+    return fitted, part.weight[:, :, None] * (Y - level[:, None, :] - fitted)
 
 
 def _in_item_space(
@@ -99,12 +106,13 @@ def _in_item_space(
     Y: Float[np.ndarray, "item column"],
     level: Float[np.ndarray, "subset column"],
     alphas: Sequence[float],
-) -> Float[np.ndarray, "alpha subset item column"]:
+) -> tuple[Float[np.ndarray, "alpha subset item column"], Float[np.ndarray, "alpha subset item column"]]:
     Z = (division.X - part.mean[:, None, :]) / part.scale[:, None, :]
     kernel = Z @ Z.swapaxes(1, 2)
     root = np.sqrt(part.weight)[:, :, None]
-    dual = _ridged(root * kernel * root.swapaxes(1, 2), root * (Y - level[:, None, :]), alphas)
-    return kernel @ (root * dual)
+    dual = root * _ridged(root * kernel * root.swapaxes(1, 2), root * (Y - level[:, None, :]), alphas)
+    # alpha times the dual is the residual, without the cancellation of Y less a fit that is all but exact.
+    return kernel @ dual, np.asarray(alphas)[:, None, None, None] * dual
 
 
 def _ridged(

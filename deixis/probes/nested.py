@@ -22,7 +22,7 @@ def ridge(
     division: Division, part: Part, targets: Targets, alphas: Sequence[float]
 ) -> Float[np.ndarray, "target alpha subset item"]:
     """What :class:`RidgeProbe` predicts on standardised features; targets share the factorisations."""
-    fitted, level = least_squares(division, part, np.stack(targets, axis=1), alphas)
+    fitted, _, level = least_squares(division, part, np.stack(targets, axis=1), alphas)
     return np.moveaxis(fitted + level[:, None, :], -1, 0)
 
 
@@ -34,14 +34,15 @@ def discriminant(
     Penalised discriminant analysis by way of ridge regression on the classes' indicators (Hastie, Buja and Tibshirani 1995).
     """
     members = [one_hot(target, int(target.max()) + 1) for target in targets]
-    fitted, _ = least_squares(division, part, np.concatenate(members, axis=1), alphas)
-    ends = np.cumsum([member.shape[1] for member in members])
-    blocks = np.split(fitted, ends[:-1], axis=-1)
-    return np.stack([_class_scores(f, m, part.weight).argmax(axis=-1) for f, m in zip(blocks, members, strict=True)])
+    fitted, residual, _ = least_squares(division, part, np.concatenate(members, axis=1), alphas)
+    ends = np.cumsum([member.shape[1] for member in members])[:-1]
+    blocks = zip(np.split(fitted, ends, axis=-1), np.split(residual, ends, axis=-1), members, strict=True)
+    return np.stack([_class_scores(f, r, m, part.weight).argmax(axis=-1) for f, r, m in blocks])
 
 
 def _class_scores(
     fitted: Float[np.ndarray, "alpha subset item cls"],
+    residual: Float[np.ndarray, "alpha subset item cls"],
     member: Float[np.ndarray, "item cls"],
     weight: Float[np.ndarray, "subset item"],
 ) -> Float[np.ndarray, "alpha subset item cls"]:
@@ -49,12 +50,16 @@ def _class_scores(
 
     With ``A`` the total scatter plus the penalty, ``N`` the class sizes and ``M`` the centred class means, the fit gives
     ``X A^-1 M' N`` and ``G = M A^-1 M'``; the within scatter is ``A - M' N M``, so that by Woodbury's identity
-    ``X W^-1 M' = X A^-1 M' (1 - N G)^-1`` and ``M W^-1 M' = G (1 - N G)^-1``. A class without training items is never chosen.
+    ``X W^-1 M' = X A^-1 M' (1 - N G)^-1`` and ``M W^-1 M' = G (1 - N G)^-1``. Where the classes separate and the penalty is
+    small, ``1 - N G`` is all but singular: it is summed from the residuals, not subtracted. A class without training items is
+    never chosen.
     """
     size = weight @ member
     inverse = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
     between = (member.T * weight[:, None, :]) @ fitted
-    left = np.linalg.inv(np.eye(member.shape[1]) - between * inverse[:, None, :])
+    absent = (size == 0)[:, :, None] * np.eye(member.shape[1])
+    shares = (size / size.sum(axis=1, keepdims=True))[:, :, None] * (size > 0)[:, None, :]
+    left = np.linalg.inv(member.T @ residual * inverse[:, None, :] + shares + absent)
     scores = fitted @ (inverse[:, :, None] * left)
     gram = inverse[:, :, None] * between * inverse[:, None, :]
     scores -= 0.5 * np.diagonal(gram @ left, axis1=-2, axis2=-1)[..., None, :]

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import balanced_accuracy_score, mean_absolute_error, r2_score
 from sklearn.preprocessing import StandardScaler
 
-from deixis.probes import cross_validate_probe
+from deixis.probes import NotEnoughDataError, cross_validate_probe
 
 QUICK = {"n_bootstrap": 0, "n_controls": 0}
 DISTANCES = np.repeat([0.25, 1.50, 2.75], 20)
@@ -234,13 +234,29 @@ def test_one_value_is_refused():
 
 
 def test_a_class_in_one_group_only_is_refused():
-    with pytest.raises(ValueError, match="1 of the classes of y lie within one group"):
-        cross_validate_probe(linear_code(1.0), (SCENES == 7).astype(int), SCENES)
+    with pytest.raises(ValueError, match=r"1 of the classes of y \('odd'\) lie within one group"):
+        cross_validate_probe(linear_code(1.0), np.where(SCENES == 7, "odd", "even"), SCENES)
+    with pytest.raises(NotEnoughDataError, match=r"2 of the classes of y \(2, 3\) lie within one group"):
+        cross_validate_probe(
+            linear_code(1.0), np.where(SCENES == 7, 2.0, np.where(SCENES == 8, 3.0, 1.0)), SCENES, kind="classification"
+        )
 
 
 def test_fewer_groups_than_folds_are_refused():
-    with pytest.raises(ValueError, match="there are 4 groups for 5 folds"):
+    with pytest.raises(ValueError, match="there are 4 groups for 5 folds; use n_folds=4 at most, or more groups"):
         cross_validate_probe(linear_code(1.0), DISTANCES, SCENES % 4)
+    with pytest.raises(NotEnoughDataError, match="there are 2 groups for 5 folds; more groups are needed"):
+        cross_validate_probe(linear_code(1.0), DISTANCES, SCENES % 2)
+
+
+def test_a_code_in_a_direction_of_little_variance_is_within_reach_of_the_penalties():
+    rng = np.random.default_rng(0)
+    # The distance lies in what is left of two features that are equal but for a hundredth: small penalties only can read it.
+    shared = rng.normal(size=60)
+    X = np.column_stack([shared, shared + 0.01 * DISTANCES, rng.normal(size=(60, 3))])
+    found = cross_validate_probe(X, DISTANCES, SCENES, **QUICK)
+    assert found.score[0] > 0.95
+    assert found.alphas.max() < 0.1
 
 
 def test_values_that_are_not_finite_are_counted_and_located():

@@ -7,7 +7,8 @@ from sklearn.preprocessing import StandardScaler
 
 from deixis.probes import DiscriminantProbe, LogisticProbe, MeanDifferenceProbe
 from deixis.probes import nested as nested_module
-from deixis.probes.least_squares import Division
+from deixis.probes.cross_validation import ALPHAS as DEFAULT_ALPHAS
+from deixis.probes.least_squares import Division, least_squares
 from deixis.probes.nested import METHODS, nested_predictions
 
 ALPHAS = (0.3, 4.0, 100.0)
@@ -89,3 +90,26 @@ def test_a_feature_that_is_constant_but_for_rounding_is_left_out():
     division = Division(np.hstack([X, rounding]), np.ones(36), FOLD)
     got = nested_predictions(division, METHODS["ridge"], [y], ALPHAS)
     np.testing.assert_allclose(got, nested_predictions(Division(X, np.ones(36), FOLD), METHODS["ridge"], [y], ALPHAS))
+
+
+@pytest.mark.parametrize("width", [20, 300], ids=["in feature space", "in item space"])
+@pytest.mark.parametrize("alpha", [min(DEFAULT_ALPHAS), 1e-2])
+def test_the_smallest_penalties_are_solved_exactly_on_collinear_features(width, alpha):
+    rng = np.random.default_rng(0)
+    fold = np.arange(60) // 3 % 5
+    codes = np.arange(60) % 3
+    X = rng.normal(size=(60, 20)) @ rng.normal(size=(20, width)) + 1e-6 * rng.normal(size=(60, width))
+    X += 0.7 * (codes[:, None] == 1)
+    X[:, 1] = X[:, 0]
+    division = Division(X, np.ones(60), fold)
+    part = division.part(slice(0, None))
+    member = np.eye(3)[codes]
+    fitted, residual, level = least_squares(division, part, member, [alpha])
+    scores = nested_module._class_scores(fitted, residual, member, part.weight)[0]
+    for s, weight in enumerate(part.weight):
+        Z, seen = (division.X - part.mean[s]) / part.scale[s], weight > 0
+        ridge = Ridge(alpha=alpha, solver="svd").fit(Z[seen], member[seen]).predict(Z)
+        np.testing.assert_allclose(fitted[0, s] + level[s], ridge, atol=1e-7)
+        expected = DiscriminantProbe(alpha=alpha).fit(Z[seen], codes[seen]).decision_function(Z)
+        differences = scores[s] - scores[s][:, :1] - (expected - expected[:, :1])
+        assert np.abs(differences).max() < 1e-6 * np.abs(expected).max()
