@@ -35,6 +35,11 @@ _FIGURES = (".png", ".svg", ".pdf")
 def _table_or_figure(path: Path | None) -> Path | None:
     if path is not None and path.suffix not in (".csv", *_FIGURES):
         raise typer.BadParameter(f"{path} must end in .csv, {', '.join(_FIGURES[:-1])} or {_FIGURES[-1]}.")
+    # Asked before the work, not after it.
+    if path is not None and not path.parent.is_dir():
+        raise typer.BadParameter(f"{path.parent} is no folder; make it first, or name another.")
+    if path is not None and path.is_dir():
+        raise typer.BadParameter(f"{path} is a folder; name a file.")
     return path
 
 

@@ -5,9 +5,11 @@ Exit codes: 0 done, 1 the job failed, 2 bad usage or bad input, 130 stopped by C
 
 import json
 import math
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
@@ -49,11 +51,7 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Outcome]], C
     def register(function: Callable[..., Outcome]) -> Callable[..., Outcome]:
         @wraps(function)
         def run(as_json: bool, debug: bool, **arguments: Any) -> None:
-            outcome = _attempt(lambda: function(**arguments), name, debug)
-            if as_json:
-                sys.stdout.write(json.dumps(outcome.data, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
-            else:
-                _print(outcome.shown)
+            _attempt(lambda: _say(function(**arguments), as_json), name, debug)
 
         shared = [Parameter(key, Parameter.KEYWORD_ONLY, default=False, annotation=kind) for key, kind in _SHARED.items()]
         own = signature(function)
@@ -65,9 +63,11 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Outcome]], C
     return register
 
 
-def _attempt(job: Callable[[], Outcome], name: str, debug: bool) -> Outcome:
+def _attempt(job: Callable[[], None], name: str, debug: bool) -> None:
     try:
-        return job()
+        job()
+    except typer.Exit:
+        raise
     except KeyboardInterrupt:
         _complain("stopped; run the same command again to continue.")
         raise typer.Exit(STOPPED) from None
@@ -78,6 +78,31 @@ def _attempt(job: Callable[[], Outcome], name: str, debug: bool) -> Outcome:
         hint = "" if expected or debug else f" Run 'deixis {name} ... --debug' for the whole story."
         _complain(f"{sentence(error)}{hint}")
         raise typer.Exit(BAD if expected else FAILED) from error
+
+
+def _say(outcome: Outcome, as_json: bool) -> None:
+    """Print the outcome, down to the last byte: what is left in a buffer would fail when nobody can catch it any more.
+
+    Raises:
+        RuntimeError: stdout takes nothing more, such as on a full disk.
+    """
+    try:
+        if as_json:
+            sys.stdout.write(json.dumps(outcome.data, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        else:
+            _print(outcome.shown)
+        sys.stdout.flush()
+    except OSError as error:
+        _silence_stdout()
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough, as `head` does
+            raise typer.Exit(FAILED) from None
+        raise RuntimeError(f"the result can't be written to stdout ({error.strerror}).") from error
+
+
+def _silence_stdout() -> None:
+    """Send what is still in the buffer nowhere; Python would try again to write it at the end."""
+    with suppress(OSError):  # a stdout without a file, as in tests
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def sentence(error: BaseException) -> str:

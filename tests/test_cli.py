@@ -252,3 +252,33 @@ def test_tables_show_decimals_whole_numbers_and_dashes():
     shown = table(pd.DataFrame({"n": [1, 2], "score": [0.5, np.nan]}), {"n": "items", "score": "R2"})
     assert [column.header for column in shown.columns] == ["items", "R2"]
     assert [list(column.cells) for column in shown.columns] == [["1", "2"], ["0.50", "-"]]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_full_disk_under_stdout_is_one_sentence(more: tuple[str, ...]):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "deixis", "families", *more], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("deixis: the result can't be written to stdout (No space left on device).")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m deixis families --json | true"], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("name", "words"), [("no/such/sweep.csv", "is no folder; make it first"), ("here.csv", "is a folder")])
+def test_an_out_that_cannot_be_written_is_seen_before_the_work(
+    name: str, words: str, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "here.csv").mkdir()
+    monkeypatch.setattr("deixis.activations.open_run", lambda _: pytest.fail("the work was begun"))
+    result = run("score", recorded, "--out", tmp_path / name)
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.replace("│", " ").split())
