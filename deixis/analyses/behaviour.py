@@ -101,11 +101,13 @@ def behaviour(
 
     Raises:
         ReferenceFileError: The reference lacks a cell or holds one that is no proportion.
-        ValueError: The run has neither options with terms nor items with a truth, or a logit is not finite.
+        ValueError: The run has neither options with terms nor items with a truth, a logit is not finite,
+            a region is no whole number, or an item has terms for some of its options only.
     """
     if base <= 1 or n_boot < 1:
         raise ValueError(f"base={base} must be above 1 and n_boot={n_boot} at least 1.")
     table = option_table(run)
+    _check_terms(table)
     table = table[table["term"].notna() & table["region"].notna()]
     judged = judged_answers(run)
     if not len(table) and not len(judged):
@@ -124,6 +126,16 @@ def behaviour(
         _frame(model, rows, COLUMNS),
         _frame(model, scores, SCORE_COLUMNS),
     )
+
+
+def _check_terms(table: "pd.DataFrame") -> None:
+    """Refuse items of which some options have a term: the shares of the others would be lost, and the rest not sum to 1."""
+    known = table["term"].notna().groupby(table["item"], sort=False)
+    partly = known.any() & ~known.all()
+    if partly.any():
+        item = partly.index[partly][0]
+        lacking = table.loc[(table["item"] == item) & table["term"].isna(), "option"].iloc[0]
+        raise ValueError(f"item {item!r} has no term for its option {lacking!r}; give all of its options a term, or none.")
 
 
 def _frame(model: str, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> "pd.DataFrame":

@@ -88,7 +88,8 @@ def judged_answers(run: "Run") -> "pd.DataFrame":
         )
         for number, item in items
     ]
-    return pd.DataFrame(rows, columns=["language", "region", "scene", "right", "template"])
+    frame = pd.DataFrame(rows, columns=["language", "region", "scene", "right", "template"])
+    return frame.astype({"region": float, "right": float, "template": bool})  # an empty frame has no types of its own
 
 
 def score_rows(cells: list[Cell], known: Reference, judged: "pd.DataFrame", how: Drawing) -> list[dict[str, Any]]:

@@ -67,7 +67,7 @@ def run_demo(
         say: Told what is being done.
 
     Raises:
-        ValueError: No model or an unknown one, or ``out`` holds runs of other settings.
+        ValueError: No model or an unknown one, items that are too few for its probes, or ``out`` holds runs of other settings.
     """
     from deixis.activations import record
     from deixis.analyses.findings import find
@@ -86,6 +86,8 @@ def run_demo(
         say(f"recording {name}")
         runs.append(record(vlm, asked, out / Path(name).name, progress=progress))
     findings = find(runs, vlms, reference="synthetic", say=say)
+    if findings.without_sweep:
+        raise ValueError(findings.without_sweep[0])
     say("writing the report")
     write_report(findings, path)
     return Demo(

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from deixis.activations import Run
+    from deixis.benchmarks import Items
 
 
 def option_table(run: "Run") -> "pd.DataFrame":
@@ -19,10 +20,11 @@ def option_table(run: "Run") -> "pd.DataFrame":
         ``region`` is NaN where the item has none; an item in no scene is a scene of its own.
 
     Raises:
-        ValueError: A logit is NaN or infinite; the message names the item.
+        ValueError: A logit is NaN or infinite, or a region no whole number; the message names the item.
     """
     import pandas as pd
 
+    check_regions(run.items)
     items = pd.DataFrame(
         [
             (i.id, i.task, i.language, i.condition, i.groups.get("scene", i.id), i.targets.get("region", np.nan))
@@ -40,6 +42,14 @@ def option_table(run: "Run") -> "pd.DataFrame":
     table = items.merge(options, on="item", how="right", validate="one_to_many")
     groups, _ = pd.factorize(table["item"])
     return table.assign(prob=softmax_within(groups, table["logit"].to_numpy(float)))
+
+
+def check_regions(items: "Items") -> None:
+    """Refuse a region that is no whole number: it would be counted in another one's cell."""
+    for item in items:
+        region = item.targets.get("region", 0.0)
+        if not float(region).is_integer():
+            raise ValueError(f"item {item.id!r} has the region {region}; regions are whole numbers, 1 near to 3 far.")
 
 
 def softmax_within(groups: Int[np.ndarray, " row"], logits: Float[np.ndarray, " row"]) -> Float[np.ndarray, " row"]:

@@ -16,6 +16,7 @@ from deixis.analyses.gap_evidence import Answers, Decoded, blank_distance, decod
 from deixis.analyses.gap_rules import Thresholds, any_of, case_of, is_encoded, is_prior, is_used
 from deixis.analyses.gap_words import conclude
 from deixis.analyses.style import CASE_COLOURS, MUTED, axes
+from deixis.probes import NotEnoughDataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +52,8 @@ class EncodingGap:
 
         ``target`` is ``region`` where demonstratives were asked for and ``distance`` where "near, middle or far?" was.
         ``encoded``, ``used`` and ``prior`` are True, False, or NaN where the evidence is missing or lies between yes and no;
-        ``missing`` names what is missing. ``encoded`` is True if one role is, and False if all are not.
+        ``missing`` names what was not recorded, and why a probe was refused. ``encoded`` is True if one role is, and False if all
+        are not.
 
         ``answer_*`` and ``object_*``: the probe at each role, at the layer that other folds chose; ``score`` is its balanced
         accuracy on folds that had no part in the choice. ``shift``: mean Jensen-Shannon distance (base 2) between the regions'
@@ -96,7 +98,8 @@ def encoding_gap(
         seed: Of these and of the probes' folds.
 
     Raises:
-        ValueError: No run, two runs of a model, no items with regions, or a refusal of :func:`deixis.layer_sweep`.
+        ValueError: No run, two runs of a model, no items with regions, or a refusal of :func:`deixis.layer_sweep`
+            other than that of too few items, which leaves the evidence missing.
     """
     import pandas as pd
 
@@ -121,38 +124,50 @@ def _rows(run: "Run", limits: Thresholds, n_boot: int, seed: int) -> list[dict[s
     rows = []
     for task, asked in real.groupby("task", sort=False):
         # Where the picture precedes the text its tokens have one vector for all questions: one probe serves all languages.
-        at_object = decoded(run, "object", str(task), None, seed) if "object" in run.roles else None
+        at_object = _probe(run, "object", str(task), None, seed)
         for language, mine in asked.groupby("language", sort=False):
-            at_answer = decoded(run, "answer", str(task), str(language), seed) if "answer" in run.roles else None
+            at_answer = _probe(run, "answer", str(task), str(language), seed)
             unseen = blank[(blank["task"] == task) & (blank["language"] == language)]
             row = _weigh(mine, unseen, {"answer": at_answer, "object": at_object}, limits, n_boot, seed)
             rows.append({"target": TARGETS[str(task)], "task": task, "language": language} | row)
     return rows
 
 
+def _probe(run: "Run", role: str, task: str, language: str | None, seed: int) -> Decoded | str:
+    """The probe, or what is missing where there is none."""
+    if role not in run.roles:
+        return f"role {role}"
+    try:
+        return decoded(run, role, task, language, seed)
+    except NotEnoughDataError as error:
+        # The way out after the semicolon is the caller's, who has no caller here.
+        return f"probe at {role} ({str(error).split(';')[0]})"
+
+
 def _weigh(
     real: "pd.DataFrame",
     blank: "pd.DataFrame",
-    probes: Mapping[str, Decoded | None],
+    tried: Mapping[str, Decoded | str],
     limits: Thresholds,
     n_boot: int,
     seed: int,
 ) -> dict[str, Any]:
-    found = {role: is_encoded(probe, limits) for role, probe in probes.items() if probe is not None}
+    probes = {role: probe for role, probe in tried.items() if isinstance(probe, Decoded)}
+    found = {role: is_encoded(probe, limits) for role, probe in probes.items()}
     answers = Answers.of(real)
     shift = shift_of(answers, n_boot, seed)
     distance = blank_distance(answers, Answers.of(blank), n_boot, seed) if len(blank) else None
-    # A role that was not recorded may hold the region: without it "not encoded" stays open.
+    # A role that was not probed may hold the region: without it "not encoded" stays open.
     encoded, used = any_of(*(found.get(role) for role in ROLES)), is_used(shift, limits)
     prior = None if distance is None else is_prior(distance, limits)
-    missing = [f"role {role}" for role, probe in probes.items() if probe is None]
+    missing = [reason for reason in tried.values() if isinstance(reason, str)]
     missing += ["condition blank"] if distance is None else []
     row: dict[str, Any] = {
         "encoded": _open(encoded),
         "used": _open(used),
         "prior": _open(prior),
         "case": case_of(encoded, used, prior),
-        "chance": next((probe.chance for probe in probes.values() if probe is not None), np.nan),
+        "chance": next((probe.chance for probe in probes.values()), np.nan),
         "shift": shift.size,
         "shift_low": shift.low,
         "shift_high": shift.high,
@@ -163,10 +178,10 @@ def _weigh(
         "blank_high": np.nan if distance is None else distance.high,
         "floor": limits.floor,
         "n_scenes": shift.n_scenes,
-        "missing": ", ".join(missing),
+        "missing": "; ".join(missing),
     }
-    for role, probe in probes.items():
-        values = {} if probe is None else asdict(probe) | {"p": probe.p_value}
+    for role in ROLES:
+        values = asdict(probes[role]) | {"p": probes[role].p_value} if role in probes else {}
         row |= {f"{role}_{name}": values.get(name, np.nan) for name in _PROBE}
         row[f"{role}_encoded"] = _open(found.get(role))
     return row
@@ -206,7 +221,8 @@ def plot_encoding_gap(frame: "pd.DataFrame", ax: "Axes | None" = None) -> "Axes"
         ax.annotate(row["language"], (x, y), (5, 4), textcoords="offset points", fontsize=8)
         seen.add(label)
     ax.axhline(frame["floor"].iloc[0], color=MUTED, linestyle="--", linewidth=1)
-    ax.axvline(frame["chance"].iloc[0], color=MUTED, linestyle=":", linewidth=1)
+    if frame["chance"].notna().any():
+        ax.axvline(frame["chance"].max(), color=MUTED, linestyle=":", linewidth=1)
     ax.set_xlabel("encoded: balanced accuracy for the region (dotted: chance)")
     ax.set_ylabel("used: JS distance between the regions' answers,\nbeyond chance (dashed: negligible below)")
     ax.legend(frameon=False, fontsize=8)

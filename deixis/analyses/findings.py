@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from deixis.analyses.distributions import check_regions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +31,8 @@ class Findings:
     """Every layer sweep's frame."""
     best: "pd.DataFrame"
     """Rows of ``sweeps`` at each sweep's best layer, with ``held_out`` (its score on folds that had no part in the choice)."""
+    without_sweep: tuple[str, ...]
+    """Sweeps that were refused because the items are too few, and why, a sentence each."""
     lens: "pd.DataFrame"
     """The lens frames' rows of real items with terms, with the item's ``language`` and ``region``."""
     without_lens: Mapping[str, str]
@@ -71,7 +76,8 @@ def find(
     _check_distinct(runs)
     reference = _reference(runs, reference)
     say("probing the layers")
-    sweeps = [sweep for run in runs for sweep in _sweeps(run)]
+    swept = [_sweeps(run) for run in runs]
+    sweeps = [sweep for found, _ in swept for sweep in found]
     say("following the logits")
     lenses, without_lens = _lenses(runs, vlms or {})
     say("comparing the answers")
@@ -82,6 +88,7 @@ def find(
         runs=tuple(runs),
         sweeps=_joined([sweep.to_frame() for sweep in sweeps]),
         best=_joined([best_rows(sweep) for sweep in sweeps]),
+        without_sweep=tuple(reason for _, refused in swept for reason in refused),
         lens=_joined(lenses),
         without_lens=without_lens,
         distributions=pd.concat([b.to_frame() for b in behaviours], ignore_index=True),
@@ -100,6 +107,7 @@ def lens_of_terms(frame: "pd.DataFrame", items: "Items") -> "pd.DataFrame":
     """
     import pandas as pd
 
+    check_regions(items)
     known = pd.DataFrame(
         [(i.id, i.language, i.targets["region"]) for i in items if i.condition == "real" and "region" in i.targets],
         columns=["item", "language", "region"],
@@ -141,14 +149,21 @@ def _reference(runs: Sequence["Run"], reference: str | Path | None) -> str | Pat
     return "synthetic" if all(run.settings["model"] in BUNDLED for run in runs) else None
 
 
-def _sweeps(run: "Run") -> list["LayerSweep"]:
-    """A sweep of every target that the real items have in two values or more, at every role that was recorded."""
+def _sweeps(run: "Run") -> tuple[list["LayerSweep"], list[str]]:
+    """A sweep of every target that the real items have in two values or more, at every role that was recorded; and refusals."""
     from deixis.analyses.layer_sweep import layer_sweep
+    from deixis.probes import NotEnoughDataError
 
     real = [item for item in run.items if item.condition == "real"]
     targets = [t for t in SWEEP_TARGETS if len({item.targets[t] for item in real if t in item.targets}) > 1]
     roles = [role for role in SWEEP_ROLES if role in run.settings["roles"]]
-    return [layer_sweep(run, target=target, role=role) for target in targets for role in roles]
+    found, refused = [], []
+    for target, role in product(targets, roles):
+        try:
+            found.append(layer_sweep(run, target=target, role=role))
+        except NotEnoughDataError as error:
+            refused.append(f"No sweep of {target} at {role} for {run.settings['model']}: {error}")
+    return found, refused
 
 
 def _lenses(runs: Sequence["Run"], vlms: Mapping[str, "VLM"]) -> tuple[list["pd.DataFrame"], dict[str, str]]:

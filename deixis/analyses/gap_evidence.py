@@ -114,10 +114,13 @@ class Answers:
 
 
 def shift_of(answers: Answers, n_boot: int, seed: int) -> Shift:
-    """The shift, its bootstrap interval, and its permutation null.
+    """The shift, its bootstrap interval, and its permutation null; NaN where there is one region only.
 
     The permutations depend on the seed and the scenes only, so that all languages of a run are permuted together.
     """
+    if answers.region.max() == 0:
+        nothing = float("nan")
+        return Shift(size=nothing, low=nothing, high=nothing, null=nothing, p_value=nothing, n_scenes=len(answers.sizes))
     once = np.ones((1, len(answers.sizes)))
     size = float(_spread(answers.means(once, answers.region))[0])
     permuted = np.random.default_rng((seed, 1)).permuted(np.tile(answers.region, (n_boot, 1)), axis=1)

@@ -40,21 +40,22 @@ def _evidence(rows: "pd.DataFrame", limits: Thresholds) -> str:
     if probed:
         said.append(
             f"A linear probe finds the region of scenes it has not seen with a balanced accuracy of {' and '.join(probed)} "
-            f"(chance {rows['chance'].iloc[0]:.2f})."
+            f"(chance {rows['chance'].max():.2f})."
         )
     if any(found is True for found in rows["object_encoded"]) and all(found is False for found in rows["answer_encoded"]):
         said.append("It is there at the object's tokens and does not reach the answer position.")
-    p_value = rows["p_used"].max()
-    said.append(
-        f"Between regions the answers differ by a Jensen-Shannon distance of {_span(rows['shift'])} "
-        f"(chance alone gives {_span(rows['shift_null'])}; p {'=' if len(rows) == 1 else 'up to'} {p_value:.2g}; "
-        f"below {limits.floor:g} counts as negligible)."
-    )
+    if rows["shift"].notna().any():
+        p_value = rows["p_used"].max()
+        said.append(
+            f"Between regions the answers differ by a Jensen-Shannon distance of {_span(rows['shift'])} "
+            f"(chance alone gives {_span(rows['shift_null'])}; p {'=' if len(rows) == 1 else 'up to'} {p_value:.2g}; "
+            f"below {limits.floor:g} counts as negligible)."
+        )
     if rows["blank_distance"].notna().any():
         said.append(f"They lie {_span(rows['blank_distance'])} from the answers to a blank picture.")
-    missing = sorted({name for names in rows["missing"] for name in names.split(", ") if name})
+    missing = sorted({name for names in rows["missing"] for name in names.split("; ") if name})
     if missing:
-        said.append(f"Not in the run: {', '.join(missing)}.")
+        said.append(f"Missing evidence: {'; '.join(missing)}.")
     return " ".join(said)
 
 

@@ -207,8 +207,12 @@ def layer_sweep(
         workers: Layers worked on at a time; None for one per core. The numbers do not depend on it.
 
     Raises:
-        ValueError: The run does not hold what was asked for; a NaN or infinite vector; or a refusal of ``cross_validate_probe``.
+        NotEnoughDataError: The items are too few for ``cross_validate_probe``. A ValueError.
+        ValueError: The run does not hold what was asked for; a NaN or infinite vector or target; another refusal of
+            ``cross_validate_probe``.
     """
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers={workers} must be at least 1, or None for one per core.")
     wanted = _controls(controls)
     chosen = choose_items(run, target, groups=groups, types=types, condition=condition, task=task)
     spoken = _languages(chosen, language)

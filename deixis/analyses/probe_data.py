@@ -1,6 +1,6 @@
 """From a run to the arrays that a probe takes: which items, which rows, each distinct vector once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,8 @@ def choose_items(run: "Run", target: str, *, groups: str, types: str, condition:
     """The items of one condition and task.
 
     Raises:
-        ValueError: No such items, no such target or group, or several tasks and none chosen; the message lists what there is.
+        ValueError: No such items, no such target or group, a target that is not finite, or several tasks and none chosen; the
+            message lists what there is.
     """
     items = list(enumerate(run.items))
     items = _those(items, "condition", condition, lambda item: item.condition)
@@ -54,11 +55,13 @@ def choose_items(run: "Run", target: str, *, groups: str, types: str, condition:
         raise ValueError(f"the run holds several tasks ({_listed(tasks)}); choose one with task=.")
     items = _those(items, "task", task or ("demonstrative" if "demonstrative" in tasks else min(tasks)), lambda item: item.task)
     members = [item for _, item in items]
+    values = np.array([_value(item, "targets", "target", target) for item in members], dtype=np.float64)
+    _check_finite(target, values, members)
     return Chosen(
         index=np.array([index for index, _ in items]),
         ids=tuple(item.id for item in members),
         languages=tuple(item.language for item in members),
-        target=np.array([_value(item, "targets", "target", target) for item in members], dtype=np.float64),
+        target=values,
         groups=tuple(str(_value(item, "groups", "groups", groups)) for item in members),
         types=tuple(item.groups[types] for item in members) if all(types in item.groups for item in members) else None,
     )
@@ -69,6 +72,15 @@ def _those(items: list[tuple[int, "Item"]], name: str, value: str, read: "Callab
     if not found:
         raise ValueError(f"the run holds no items with {name}={value!r}; it holds: {_listed({read(item) for _, item in items})}.")
     return found
+
+
+def _check_finite(name: str, values: Float[np.ndarray, " item"], items: "Sequence[Item]") -> None:
+    bad = [item.id for item, value in zip(items, values, strict=True) if not np.isfinite(value)]
+    if bad:
+        listed = ", ".join(map(repr, bad[:5])) + (", ..." if len(bad) > 5 else "")
+        raise ValueError(
+            f"the target {name!r} is NaN or infinite for {len(bad)} of {len(items)} items ({listed}); leave those items out."
+        )
 
 
 def _value(item: "Item", field: str, name: str, key: str) -> float | str:

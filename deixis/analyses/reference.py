@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from deixis.benchmarks.languages import TERMS
 from deixis.benchmarks.speaker import SYNTHETIC_SPEAKER
 
@@ -70,7 +72,11 @@ def read_reference(path: str | Path, terms: Mapping[str, tuple[str, ...]], regio
         if term in found.setdefault(key, {}):
             raise ReferenceFileError(f"{where}: {_cell(key)}, {term} comes twice; keep one line.")
         found[key][term] = _proportion(row["proportion"], f"{where}: {_cell(key)}, {term}")
-        n[key] = _count(row["n"], f"{where}: {_cell(key)}, {term}")
+        count = _count(row["n"], f"{where}: {_cell(key)}, {term}")
+        if not np.array_equal(n.setdefault(key, count), count, equal_nan=True):
+            raise ReferenceFileError(
+                f"{where}: n is {count:g} and was {n[key]:g} above for {_cell(key)}; give one n for all terms of a cell."
+            )
     for key, shares in found.items():
         if abs(sum(shares.values()) - 1) > _TOLERANCE:
             raise ReferenceFileError(
@@ -92,6 +98,8 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     reader = csv.DictReader(text.splitlines())
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
     if missing:
+        if ";" in (reader.fieldnames or [""])[0]:
+            raise ReferenceFileError(f"{path} has semicolons between its columns; commas are needed: {','.join(COLUMNS)}.")
         raise ReferenceFileError(f"{path} has no column {missing[0]!r}; needed are: {', '.join(COLUMNS)}.")
     for row in reader:
         where = f"{path}, line {reader.line_num}"

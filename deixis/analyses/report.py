@@ -101,6 +101,7 @@ def render(findings: Findings) -> str:
         models=findings.models,
         conclusions={name: findings.gap.conclusion(name) for name in findings.models},
         sweep_panels=sweep_panels(findings.sweeps),
+        without_sweep=findings.without_sweep,
         lens_panels=lens_panels(findings.lens),
         without_lens=findings.without_lens,
         behaviour_panels=behaviour_panels(findings.distributions),

@@ -19,6 +19,8 @@ _METRICS = {"r2": "R2", "balanced_accuracy": "balanced accuracy"}
 
 def sweep_panels(frame: "pd.DataFrame") -> list[Panel]:
     """One panel for each target and role, all models in it; errors such as MAE are left to the table."""
+    if not len(frame):
+        return []
     shown = frame[frame["metric"].isin(_METRICS)]
     panels = []
     for number, ((target, role, metric), rows) in enumerate(shown.groupby(["target", "role", "metric"], sort=False)):

@@ -1,6 +1,7 @@
 """Behaviour of runs whose distributions and answers were chosen beforehand."""
 
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 
 from deixis.analyses.behaviour import COLUMNS, PRIOR_FLOOR, SCORE_COLUMNS, behaviour, corrected_for_prior, plot_behaviour
+from deixis.analyses.findings import lens_of_terms
 from deixis.analyses.style import TERM_COLOURS
 from deixis.benchmarks import Items, memory_game
 from deixis.benchmarks.speaker import SYNTHETIC_SPEAKER
@@ -210,6 +212,9 @@ def test_a_csv_file_gives_what_the_same_numbers_give_otherwise(tmp_path):
         ("en,1,proximal,0.75,100", "en,1,proximal,0.75,0", "n is 0; it must be at least 1"),
         ("en,1,distal,0.25,100", "en,1,proximal,0.25,100", "line 3: en, region 1, proximal comes twice"),
         ("language,region", "Language,region", "has no column 'language'"),
+        ("language,region,term,proportion,n", "language;region;term;proportion;n", "has semicolons .* commas are needed"),
+        ("en,1,distal,0.25,100", "en,1,distal,0.25,90", "line 3: n is 90 and was 100 above for en, region 1"),
+        ("en,1,distal,0.25,100", "en,1,distal,0.25,", "line 3: n is nan and was 100 above"),
     ],
 )
 def test_a_bad_reference_is_refused_with_its_cell(tmp_path, old, new, message):
@@ -222,6 +227,31 @@ def test_a_bad_reference_is_refused_with_its_cell(tmp_path, old, new, message):
 def test_a_missing_reference_says_what_may_be_given(tmp_path):
     with pytest.raises(ValueError, match=r"can't be read .* give 'synthetic' or a CSV file"):
         behaviour(FakeRun(ITEMS, speaker), str(tmp_path / "none.csv"))
+
+
+def test_terms_alone_are_described():
+    """Items of which nothing can be judged: no truth, no colour and shape."""
+    bare = Items(replace(item, groups={"scene": item.groups["scene"]}) for item in ITEMS)
+    result = behaviour(FakeRun(bare, speaker, answers=["x"] * len(bare)), "synthetic", n_boot=20)
+    np.testing.assert_allclose(result.scores()["js_distance"], 0, atol=1e-3)
+    assert result.scores()["recognised"].isna().all()
+
+
+def test_an_option_without_a_term_among_others_is_refused():
+    odd = replace(ITEMS[3], options=(ITEMS[3].options[0], replace(ITEMS[3].options[1], term=None), *ITEMS[3].options[2:]))
+    items = Items([*ITEMS[:3], odd, *ITEMS[4:]])
+    label = odd.options[1].label
+    with pytest.raises(ValueError, match=f"item '{odd.id}' has no term for its option '{label}'"):
+        behaviour(FakeRun(items, lambda item: {o.label: 1 / len(item.options) for o in item.options}), n_boot=5)
+
+
+def test_a_region_between_two_is_refused():
+    odd = replace(ITEMS[3], targets=dict(ITEMS[3].targets) | {"region": 1.5})
+    run = FakeRun(Items([*ITEMS[:3], odd, *ITEMS[4:]]), lambda item: {o.label: 1 / len(item.options) for o in item.options})
+    with pytest.raises(ValueError, match=f"item '{odd.id}' has the region 1.5; regions are whole numbers"):
+        behaviour(run, n_boot=5)
+    with pytest.raises(ValueError, match=r"has the region 1\.5"):
+        lens_of_terms(pd.DataFrame(), run.items)
 
 
 def test_a_run_with_nothing_to_score_is_refused():

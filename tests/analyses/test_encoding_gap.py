@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy.spatial.distance import jensenshannon
 
 from deixis.analyses.encoding_gap import COLUMNS, encoding_gap, plot_encoding_gap
@@ -76,10 +77,10 @@ def test_missing_evidence_is_nan_named_and_leaves_a_no_open():
     run.features = {key: rows for key, rows in run.features.items() if key[0] == "answer"}
     gap = encoding_gap([run], n_boot=200)
     row = gap.to_frame().iloc[0]
-    assert row["missing"] == "role object, condition blank"
+    assert row["missing"] == "role object; condition blank"
     assert np.isnan(row[["prior", "object_score", "blank_distance", "encoded"]].astype(float)).all()
     assert row["case"] == "undecided"
-    assert "Not in the run: condition blank, role object." in gap.conclusion("fake")
+    assert "Missing evidence: condition blank; role object." in gap.conclusion("fake")
 
 
 def test_the_distance_question_has_a_verdict_of_its_own():
@@ -221,3 +222,55 @@ def test_the_cases_cover_every_combination_once():
     assert {case for (e, _, _), case in table.items() if e} <= {"encoded and used", "encoded, unused", "undecided"}
     assert [key for key, case in table.items() if case == "prior only"] == [(False, False, True)]
     assert (any_of(False, True, None), any_of(False, None), any_of(False, False)) == (True, None, False)
+
+
+def of_scenes(counts: dict[int, int], run: FakeRun) -> FakeRun:
+    """The run with so many scenes of each region."""
+    left = {(condition, float(region)): n for condition in ("real", "blank") for region, n in counts.items()}
+    kept = []
+    for number, item in enumerate(run.items):
+        key = (item.condition, item.targets["region"])
+        if left.get(key, 0) > 0:
+            left[key] -= 1
+            kept.append(number)
+    rows = {key: values[kept] for key, values in run.features.items()}
+    return replace(run, items=Items([run.items[number] for number in kept]), features=rows)
+
+
+def test_a_probe_that_is_refused_is_missing_evidence_and_says_why():
+    run = of_scenes({1: 10, 2: 1, 3: 1}, planted(True, True, True, True))
+    gap = encoding_gap([run], n_boot=200)
+    row = gap.to_frame().iloc[0]
+    reason = "2 of the classes of y (2, 3) lie within one group each, so they cannot be both learned and tested"
+    assert row["missing"] == f"probe at answer ({reason}); probe at object ({reason})"
+    assert np.isnan(row[["encoded", "answer_score", "object_score", "chance"]].astype(float)).all()
+    assert row["case"] == "undecided"
+    assert row["shift"] > 0
+    assert f"Missing evidence: probe at answer ({reason})" in gap.conclusion("fake")
+    gap.plot(Figure().add_subplot())
+
+
+def test_one_role_whose_probe_is_refused_leaves_the_other_to_decide():
+    run = planted(False, True, True, True)
+    lacking = [number for number, item in enumerate(run.items) if item.targets["region"] == 3.0]
+    run.features = dict(run.features) | {("answer", layer): run.features["answer", layer].copy() for layer in (0, 1)}
+    for layer in (0, 1):
+        run.features["answer", layer][lacking[1:]] = np.nan  # one scene of region 3 has the role
+    row = encoding_gap([run], n_boot=400).to_frame().iloc[0]
+    assert row["missing"].startswith("probe at answer (1 of the classes of y (3)")
+    assert (row["encoded"], row["case"]) == (True, "encoded and used")
+
+
+def test_one_region_leaves_use_open():
+    gap = encoding_gap([of_scenes({1: 12}, planted(True, True, True, True))], n_boot=50)
+    row = gap.to_frame().iloc[0]
+    assert np.isnan(row[["encoded", "used", "shift", "p_used"]].astype(float)).all()
+    assert row["case"] == "undecided"
+    assert "y holds one class only" in gap.conclusion("fake")
+
+
+def test_vectors_that_are_broken_are_no_missing_evidence():
+    run = planted(True, True, True, True)
+    run.features["answer", 0][0, 0] = np.nan
+    with pytest.raises(ValueError, match="record the run again"):
+        encoding_gap([run], n_boot=50)

@@ -215,6 +215,19 @@ def test_an_infinite_vector_is_refused_by_layer_and_item():
         layer_sweep(run, "distance_m", **QUICK)
 
 
+def test_items_whose_target_is_nan_are_named():
+    run = written(languages=("en", "ja"))
+    odd = run.items[5]
+    run.items = Items(replace(i, targets={"size": float("nan") if i.id == odd.id else 1.0}) for i in run.items)
+    with pytest.raises(ValueError, match=rf"the target 'size' is NaN or infinite for 1 of 90 items \('{odd.id}'\)"):
+        layer_sweep(run, "size", **QUICK)
+
+
+def test_workers_below_one_are_refused():
+    with pytest.raises(ValueError, match="workers=-1 must be at least 1, or None for one per core"):
+        layer_sweep(written(), "distance_m", workers=-1)
+
+
 def test_a_vector_that_is_partly_nan_is_refused():
     run = written()
     run.rows[0][5, 0] = np.nan

@@ -331,3 +331,17 @@ def test_the_planted_verdicts_are_found(runs: list[ReportRun]):
     frame = encoding_gap(runs).to_frame()
     asked_for = frame[frame["task"] == "demonstrative"]
     assert list(asked_for["case"]) == ["encoded and used"] * 2 + ["encoded, unused"] * 2
+
+
+def test_sweeps_of_too_few_scenes_are_left_out_and_named(tmp_path: Path):
+    whole = make_run(tmp_path, "small", True, 0)
+    keep = [n for n, item in enumerate(whole.items) if item.groups["figure"] == "red star"]
+    small = replace(
+        whole,
+        items=Items([whole.items[n] for n in keep]),
+        features={key: rows[keep] for key, rows in whole.features.items()},
+        answers=[whole.answers[n] for n in keep],
+    )
+    text = "".join(Reader(report([small], tmp_path / "small.html").read_text()).text)
+    assert "No sweep of distance_m at answer for small: there are 3 groups for 5 folds; use n_folds=3 at most" in text
+    assert "Missing evidence: probe at answer (there are 3 groups for 5 folds)" in text
