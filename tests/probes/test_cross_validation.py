@@ -10,6 +10,7 @@ from sklearn.metrics import balanced_accuracy_score, mean_absolute_error, r2_sco
 from sklearn.preprocessing import StandardScaler
 
 from deixis.probes import NotEnoughDataError, cross_validate_probe
+from deixis.probes.cross_validation import ALPHAS
 
 QUICK = {"n_bootstrap": 0, "n_controls": 0}
 DISTANCES = np.repeat([0.25, 1.50, 2.75], 20)
@@ -163,7 +164,7 @@ def test_items_of_a_group_do_not_narrow_the_interval():
         np.repeat(DISTANCES, 4),
         np.repeat(SCENES, 4),
         n_bootstrap=60,
-        alphas=tuple(4 * np.logspace(-1, 5, 7)),
+        alphas=tuple(4 * alpha for alpha in ALPHAS),  # four copies of an item weigh four times as much against the penalty
     )
     np.testing.assert_allclose(copied.low, once.low, atol=1e-6)
     np.testing.assert_allclose(copied.high, once.high, atol=1e-6)
