@@ -185,7 +185,10 @@ def probe(
     headings |= {"control": "control", "selectivity": "selectivity", "p_value": "p"}
     best = sweep.best()
     return _answer(
-        sweep, out, (table(frame, headings), "", f"{best}."), {"rows": records(frame), "best": records(best.to_frame())[0]}
+        sweep,
+        out,
+        (table(frame, _filled(frame, headings)), "", f"{best}."),
+        {"rows": records(frame), "best": records(best.to_frame())[0]},
     )
 
 
@@ -221,7 +224,7 @@ def score(run: RunFolder, reference: Reference = None, out: Written = None) -> O
     headings = {"language": "language", "region": "region", "js_distance": "JS distance", "low": "low", "high": "high"}
     headings |= {"js_uniform": "JS uniform", "recognised": "recognised", "accuracy": "accuracy", "n": "n"}
     data = {"scores": records(scores), "distributions": records(found.to_frame())}
-    return _answer(found, out, (table(scores, headings),), data)
+    return _answer(found, out, (table(scores, _filled(scores, headings)),), data)
 
 
 @command(app, "gap")
@@ -329,6 +332,11 @@ def _write(result: _Result, path: Path) -> None:
     figure = Figure(layout="constrained")
     result.plot(figure.add_subplot())
     figure.savefig(path, dpi=200)
+
+
+def _filled(frame: "pd.DataFrame", headings: dict[str, str]) -> dict[str, str]:
+    """The columns that hold anything: what was not asked for is no column of dashes."""
+    return {name: heading for name, heading in headings.items() if frame[name].notna().any()}
 
 
 def _spread(frame: "pd.DataFrame", column: str, heading: str) -> "pd.DataFrame":

@@ -282,3 +282,10 @@ def test_an_out_that_cannot_be_written_is_seen_before_the_work(
     result = run("score", recorded, "--out", tmp_path / name)
     assert result.exit_code == 2
     assert words in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_tables_have_no_column_of_nothing_but_dashes(recorded: Path):
+    shown = run("score", recorded).stdout  # no reference was given, so there is no distance from one
+    assert "recognised" in shown
+    assert "JS" not in shown
+    assert "JS" in run("score", recorded, "--reference", "synthetic").stdout
