@@ -8,6 +8,7 @@ import numpy as np
 from deixis.benchmarks.images import DrawnImage
 from deixis.benchmarks.items import Box, Item, Items
 from deixis.benchmarks.languages import Language, language
+from deixis.benchmarks.names import checked_names
 from deixis.benchmarks.render import SHAPES, Camera, Figure, footprint
 from deixis.benchmarks.render.memory_scene import DESK_LENGTH_M, INKS
 from deixis.benchmarks.speaker import region_of
@@ -54,9 +55,9 @@ def memory_game(
     Raises:
         ValueError: An argument is outside what it allows; the message lists it.
     """
-    _check("tasks", tasks, TASKS)
-    _check("shapes", shapes, SHAPES)
-    _check("colours", colours, COLOURS)
+    checked_names("tasks", tasks, TASKS)
+    checked_names("shapes", shapes, SHAPES)
+    checked_names("colours", colours, COLOURS)
     _check_list("languages", languages, '("en",)')
     tables = [language(code) for code in languages]
     view = camera or Camera()
@@ -68,15 +69,6 @@ def memory_game(
     size, seed = _whole("size", size, 16, 4096, " pixels"), _whole("seed", seed, 0)
     figures = _crossed(shapes, colours, metres, seed) if n is None else _random(shapes, colours, metres, _whole("n", n, 1), seed)
     return Items(item for name, figure in figures for item in _items_of_scene(name, figure, view, size, tasks, tables))
-
-
-def _check(name: str, values: Sequence[str], allowed: Sequence[str]) -> None:
-    listed = ", ".join(map(repr, allowed))
-    if isinstance(values, str) or not values:
-        raise ValueError(f"{name}={values!r} must be a non-empty list of: {listed}.")
-    for value in values:
-        if value not in allowed:
-            raise ValueError(f"{name} holds {value!r}, which is not one of: {listed}.")
 
 
 def _check_list(name: str, values: object, example: str) -> None:

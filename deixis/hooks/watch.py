@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from deixis.benchmarks.names import checked_names
 from deixis.hooks.pooling import Positions, gather, mean_over
 from deixis.models import VLM
 
@@ -84,7 +85,7 @@ class Watch:
     ) -> None:
         if pool not in ("mean", None):
             raise ValueError(f"pool={pool!r} is not one of: 'mean', None.")
-        self.sites = _checked_names("sites", sites, SITES)
+        self.sites = checked_names("sites", sites, SITES)
         self.roles = _checked_roles(roles)
         self.pool = pool
         self.points = {
@@ -184,16 +185,6 @@ class Watch:
         silent = [f"{site} {layer}" for site, layer in self.points if (site, layer) not in ran]
         if silent:
             raise WatchError(f"never ran: {', '.join(silent)}; run the model between follow and read, or watch other layers.")
-
-
-def _checked_names(name: str, values: Sequence[str], allowed: Mapping[str, Any]) -> tuple[str, ...]:
-    listed = ", ".join(map(repr, allowed))
-    if isinstance(values, str) or not values:
-        raise ValueError(f"{name}={values!r} must be a non-empty list of: {listed}.")
-    for value in values:
-        if value not in allowed:
-            raise ValueError(f"{name} holds {value!r}, which is not one of: {listed}.")
-    return tuple(dict.fromkeys(values))
 
 
 def _checked_roles(roles: Sequence[str]) -> tuple[str, ...]:
