@@ -22,6 +22,7 @@ RIGHT_OF = {  # the rooms that a room may import
     "activations": {"benchmarks", "models", "hooks"},
     "probes": set(),
     "analyses": {"benchmarks", "models", "hooks", "activations", "probes"},
+    "cli": {"benchmarks", "models", "hooks", "activations", "probes", "analyses"},
 }
 
 

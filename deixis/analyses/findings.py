@@ -43,6 +43,8 @@ class Findings:
     """Its scores."""
     reference: str | None
     gap: "EncodingGap"
+    vlms: Mapping[str, "VLM"]
+    """Models that are in memory, by name; what needs a model that is not among them says so."""
 
     @property
     def models(self) -> list[str]:
@@ -95,6 +97,7 @@ def find(
         scores=pd.concat([b.scores() for b in behaviours], ignore_index=True),
         reference=None if reference is None else str(reference),
         gap=gap,
+        vlms=vlms or {},
     )
 
 

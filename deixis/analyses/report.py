@@ -84,6 +84,7 @@ def render(findings: Findings) -> str:
     from deixis import __version__
     from deixis.analyses.report_figures import behaviour_panels, lens_panels, sweep_panels
     from deixis.analyses.report_scenes import example_scenes
+    from deixis.analyses.report_sections import sections
 
     # Model names and answers come from outside: everything is escaped unless it is Markup.
     environment = Environment(loader=PackageLoader("deixis.analyses"), autoescape=True, undefined=StrictUndefined)
@@ -107,6 +108,7 @@ def render(findings: Findings) -> str:
         behaviour_panels=behaviour_panels(findings.distributions),
         reference=findings.reference,
         language_name=language_name,
+        sections=sections(findings),
         scenes=example_scenes(findings.runs),
         cards=[{"name": run.settings["model"], "facts": run_facts(run)} for run in findings.runs],
         notes=(*((_SYNTHETIC,) if findings.reference == "synthetic" else ()), *_NOTES),

@@ -17,7 +17,8 @@ from deixis.analyses.layer_sweep import layer_sweep
 from deixis.analyses.report import checked_path, render, report, run_facts, write_report
 from deixis.analyses.report_figures import behaviour_panels, lens_panels, sweep_panels
 from deixis.analyses.report_scenes import data_address, example_scenes
-from deixis.analyses.report_tables import shown, spans
+from deixis.analyses.report_sections import Section
+from deixis.analyses.report_tables import grid, shown, spans
 from deixis.benchmarks import Item, Items, memory_game
 from tests.analyses.fake_run import FakeRun, by_term, right_answer
 
@@ -345,3 +346,16 @@ def test_sweeps_of_too_few_scenes_are_left_out_and_named(tmp_path: Path):
     text = "".join(Reader(report([small], tmp_path / "small.html").read_text()).text)
     assert "No sweep of distance_m at answer for small: there are 3 groups for 5 folds; use n_folds=3 at most" in text
     assert "Missing evidence: probe at answer (there are 3 groups for 5 folds)" in text
+
+
+def test_further_sections_stand_in_the_page_with_heading_lead_table_and_notes(
+    findings: Findings, monkeypatch: pytest.MonkeyPatch
+):
+    frame = pd.DataFrame({"model": ["a"], "entropy": [0.25]})
+    made = Section(
+        heading="Heads & more", lead="It is 0.25.", grids=(grid(frame, {"entropy": "entropy"}, "A caption."),), notes=("No b.",)
+    )
+    monkeypatch.setattr("deixis.analyses.report_sections.SECTIONS", (lambda _: made,))
+    shown_page = render(findings)
+    for words in ("<h2>Heads &amp; more</h2>", "<p>It is 0.25.</p>", "A caption.", '<p class="soft">No b.</p>', "0.25</th>"):
+        assert words in shown_page

@@ -1,0 +1,53 @@
+"""Making runs and checking them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deixis.cli.app import app
+from deixis.cli.drawing import benchmark_items, draw, in_conditions
+from deixis.cli.options import Count, Languages, RunFolder, Seed, Size, Tasks, Workers, listed
+from deixis.console import Outcome, command, is_watched
+
+
+@command(app, "record")
+def record(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="pico, pico-collapsed, a folder, or a hub name.", show_default=False)
+    ],
+    benchmark: Annotated[
+        str, typer.Argument(metavar="BENCHMARK", help="memory-game, or a folder of saved items.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option(help="The run's folder; an interrupted run there goes on.", show_default=False)],
+    condition: Annotated[str, typer.Option(help="real, blank, or both with a comma between.")] = "real",
+    roles: Annotated[str, typer.Option(help="Token positions to keep, separated by commas.")] = "answer,object,image",
+    n: Count = None,
+    size: Size = 512,
+    seed: Seed = 0,
+    languages: Languages = "en,zh,ja,ko",
+    tasks: Tasks = "demonstrative",
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Items a forward pass.", show_default="chosen")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16, float16.")] = "auto",
+    revision: Annotated[str | None, typer.Option(help="Of a hub model.", show_default=False)] = None,
+    workers: Workers = 2,
+) -> Outcome:
+    """Run the items through the model once; keep activations, option logits and written answers."""
+    import deixis as dx
+
+    items = in_conditions(benchmark_items(benchmark, languages, tasks, n, seed, size), listed(condition))
+    vlm = dx.load(model, device=device, dtype=dtype, revision=revision)
+    draw(items, workers)
+    run = dx.record(vlm, items, out, roles=tuple(listed(roles)), batch_size=batch_size or "auto", progress=is_watched())
+    data = {"run": str(run.path), "model": vlm.name, "items": len(run.items), "layers": vlm.n_layers}
+    return Outcome(data, (f"{len(run.items)} items, {vlm.n_layers} layers of {vlm.name}: {run.path}",))
+
+
+@command(app, "verify")
+def verify(run: RunFolder) -> Outcome:
+    """Compare everything that was recorded with its checksums."""
+    import deixis as dx
+
+    shards = dx.open_run(run).verify()
+    return Outcome({"run": str(run), "shards": shards, "sound": True}, (f"{shards} shards, all of them sound: {run}",))
