@@ -6,13 +6,16 @@ BIN := .venv/bin
 export HF_HUB_OFFLINE = 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS = 1
 
-.PHONY: demo test lint types docs venv clean
+.PHONY: demo test test-slow lint types docs venv clean
 
 demo: .venv/installed
 	$(BIN)/deixis demo
 
 test: lint types
 	$(BIN)/python -m pytest
+
+test-slow: .venv/installed-dev
+	$(BIN)/python -m pytest -m slow
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
