@@ -1,28 +1,25 @@
 """VLM families as data: one frozen record each, and nothing about a family anywhere else."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from torch import Tensor
+
+from deixis.models.layout import PictureLayout
+from deixis.models.tilings import qwen_layout
 
 if TYPE_CHECKING:
     from deixis.models.vlm import VLM
 
-Grid = tuple[int, int]
-"""Rows and columns of image tokens."""
-
-
-def patch_grids(vlm: "VLM", inputs: Mapping[str, Tensor]) -> list[Grid]:
-    """Grids of families whose processor gives ``image_grid_thw`` in patches, merged before the decoder (Qwen)."""
-    merge = vlm.processor.image_processor.merge_size
-    grids = inputs["image_grid_thw"].tolist() if "image_grid_thw" in inputs else []
-    return [(frames * rows // merge, columns // merge) for frames, rows, columns in grids]
+Sizes = Sequence[tuple[int, int]]
+"""Width and height in pixels of every picture of a batch, in order."""
+LayoutFunction = Callable[["VLM", Mapping[str, Tensor], Sizes], list[PictureLayout]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """Where the parts of one architecture are, as dotted paths from the model."""
+    """Where the parts of one architecture are, as dotted paths from the model. A part that it lacks is None."""
 
     architecture: str
     """Entry of ``config.architectures`` that selects this record."""
@@ -31,13 +28,30 @@ class Family:
     final_norm: str
     head: str
     embeddings: str
-    vision_blocks: str
-    merger: str
+    attention: tuple[str, ...] = ("self_attn",)
+    """Names within a decoder block; the first that a block has is its attention."""
+    out_proj: tuple[str, ...] = ("o_proj",)
+    """Names within the attention of the projection whose input holds the heads' outputs side by side (site ``head``)."""
+    mlp: str = "mlp"
+    """Name within a decoder block."""
+    vision_blocks: str | None
+    """The ``ModuleList`` of the vision tower's blocks."""
+    vision_attention: str | None = "attn"
+    """Path within a vision block."""
+    merger: str | None
     """The module that turns vision features into image tokens."""
-    grids: "Callable[[VLM, Mapping[str, Tensor]], list[Grid]]"
-    """Grid of image tokens of every picture in a prepared batch, in order; pictures are resized whole, never cropped."""
+    layout: LayoutFunction
+    """The image tokens of every picture in a prepared batch, in order; see :class:`~deixis.models.layout.PictureLayout`."""
+    image_tokens: Literal["sequence", "cross"] = "sequence"
+    """``"cross"``: pictures enter by cross-attention and have no tokens in the sequence."""
     keeps_positions: str | None = None
     """The module whose ``rope_deltas`` outlives a forward pass and must be forgotten before the next."""
+    optional_layers: "Callable[[VLM, Mapping[str, Tensor]], tuple[int, ...]] | None" = None
+    """Decoder layers that do not run for a prepared batch; None where all always run."""
+    vision_cache: bool = True
+    """Whether the model takes ``mm_encoder_outputs`` in place of pixels."""
+    remote_code: bool = False
+    """Whether the class comes with the model and needs ``trust_remote_code=True``."""
     checked_with: str = ""
     """Models for which the record has been used."""
 
@@ -51,7 +65,7 @@ _RECORDS = (
         embeddings="model.language_model.embed_tokens",
         vision_blocks="model.visual.blocks",
         merger="model.visual.merger",
-        grids=patch_grids,
+        layout=qwen_layout,
         keeps_positions="model",
         checked_with="pico, pico-collapsed",
     ),

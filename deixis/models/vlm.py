@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from deixis.benchmarks import Item, Option
 from deixis.models.families import Family
+from deixis.models.layout import Layout
 from deixis.models.roles import token_roles
 
 
@@ -40,6 +41,52 @@ class VLM:
     def head(self) -> nn.Module:
         """The matrix that turns normed residuals into logits."""
         return self.model.get_submodule(self.family.head)
+
+    def attention_of(self, layer: int) -> tuple[str, nn.Module]:
+        """A decoder block's attention, with its name in the block (such as ``self_attn`` or ``linear_attn``).
+
+        Raises:
+            ValueError: The block has none of the record's attentions.
+        """
+        for name in self.family.attention:
+            module = getattr(self.blocks[layer], name, None)
+            if module is not None:
+                return name, module
+        wanted = " or ".join(self.family.attention)
+        raise ValueError(f"block {layer} of {self.family.architecture} has no {wanted}; correct the record's attention.")
+
+    def out_proj_of(self, layer: int) -> nn.Module | None:
+        """The projection whose input holds the heads' outputs side by side; None where the attention has no such heads."""
+        _, attention = self.attention_of(layer)
+        return next((found for name in self.family.out_proj if (found := getattr(attention, name, None)) is not None), None)
+
+    def mlp_of(self, layer: int) -> nn.Module:
+        """A decoder block's MLP, or mixture of experts."""
+        return self.blocks[layer].get_submodule(self.family.mlp)
+
+    @property
+    def vision_block_modules(self) -> nn.ModuleList:
+        """The vision tower's blocks, in order.
+
+        Raises:
+            ValueError: This family has no vision blocks.
+        """
+        return self._vision_part("vision_blocks")
+
+    @property
+    def merger_module(self) -> nn.Module:
+        """The module that turns vision features into image tokens.
+
+        Raises:
+            ValueError: This family has no merger.
+        """
+        return self._vision_part("merger")
+
+    def _vision_part(self, field: str) -> Any:
+        path = getattr(self.family, field)
+        if path is None:
+            raise ValueError(f"{self.family.architecture} has no {field}; its record says so.")
+        return self.model.get_submodule(path)
 
     @property
     def text_config(self) -> Any:
@@ -114,22 +161,28 @@ class VLM:
         return {name: v.to(dtype) if v.is_floating_point() else v for name, v in inputs.items()}
 
     def _check_inputs(self, inputs: Mapping[str, Tensor], items: Sequence[Item]) -> None:
-        grids = iter(self.family.grids(self, inputs))
+        layout = self.layout(inputs, items)
         found = (inputs["input_ids"] == self.image_token_id).sum(dim=1).tolist()
-        for item, n in zip(items, found, strict=True):
-            wanted = sum(rows * columns for rows, columns in (next(grids) for _ in item.images))
-            if n != wanted:
+        wanted = torch.bincount(layout.item, minlength=len(items)).tolist()
+        for item, has, makes in zip(items, found, wanted, strict=True):
+            if has != makes:
                 raise ValueError(
-                    f"item {item.id!r} has {n} image tokens where its {len(item.images)} pictures make {wanted}; "
+                    f"item {item.id!r} has {has} image tokens where its {len(item.images)} pictures make {makes}; "
                     "the processor and the family's record disagree."
                 )
         longest, context = inputs["input_ids"].shape[1], getattr(self.text_config, "max_position_embeddings", None)
         if context is not None and longest > context:
             raise ValueError(f"a prompt of {longest} tokens does not fit the model's context of {context}; shorten it.")
 
+    def layout(self, inputs: Mapping[str, Tensor], items: Sequence[Item]) -> Layout:
+        """Which pixels each image token of a prepared batch shows, and which rows of the vision tower feed it."""
+        sizes = [image.size for item in items for image in item.images]
+        pictures = tuple(self.family.layout(self, inputs, sizes)) if sizes else ()
+        return Layout(pictures=pictures, images_per_item=tuple(len(item.images) for item in items))
+
     def token_roles(self, inputs: Mapping[str, Tensor], items: Sequence[Item]) -> dict[str, Bool[Tensor, "batch position"]]:
         """Which positions of a prepared batch belong to each role; see :func:`deixis.models.roles.token_roles`."""
-        return token_roles(inputs, items, self.image_token_id, self.family.grids(self, inputs))
+        return token_roles(inputs, items, self.image_token_id, self.layout(inputs, items))
 
     def first_tokens(self, option: Option) -> tuple[int, ...]:
         """The distinct tokens with which an option's forms begin, in order of the forms.

@@ -267,7 +267,7 @@ class Small(nn.Module):
 
 def small_vlm(used: int) -> VLM:
     paths = dict.fromkeys(("final_norm", "head", "embeddings", "vision_blocks", "merger"), "norm")
-    family = Family(architecture="Small", blocks="blocks", grids=lambda _vlm, _inputs: [], **paths)
+    family = Family(architecture="Small", blocks="blocks", layout=lambda _vlm, _inputs, _sizes: [], **paths)
     return VLM(model=Small(used), processor=None, family=family, name="small")
 
 

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import transformers
 
 import deixis.models.families as families
 from deixis.models import FAMILIES
-from tests.toys import toy_vlm
+from tests.models.tiny import tiny_vlm
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda f: f.architecture)
@@ -18,14 +17,20 @@ def test_a_record_names_a_class_of_transformers(family: families.Family) -> None
     assert hasattr(transformers, family.architecture)
 
 
-@pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda f: f.architecture)
-def test_every_path_of_a_record_resolves(family: families.Family) -> None:
-    vlm = toy_vlm()
-    assert vlm.family is family
-    for field in fields(family):
-        value = getattr(family, field.name)
-        if isinstance(value, str) and field.name not in ("architecture", "checked_with"):
-            vlm.model.get_submodule(value)
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_every_path_of_a_record_resolves(architecture: str) -> None:
+    vlm = tiny_vlm(architecture)
+    family = vlm.family
+    assert family is FAMILIES[architecture]
+    for path in (family.blocks, family.final_norm, family.head, family.embeddings, family.vision_blocks, family.merger):
+        assert path is None or vlm.model.get_submodule(path) is not None
+    if family.vision_blocks is not None and family.vision_attention is not None:
+        for block in vlm.vision_block_modules:
+            block.get_submodule(family.vision_attention)
+    for layer in range(vlm.n_layers):
+        name, attention = vlm.attention_of(layer)
+        assert attention is getattr(vlm.blocks[layer], name)
+        assert any(True for _ in vlm.mlp_of(layer).parameters())
 
 
 def test_an_architecture_is_named_once_in_the_package() -> None:

@@ -11,7 +11,8 @@ from PIL import Image
 from deixis.benchmarks import Box, Item
 from deixis.benchmarks.images import FileImage, UniformImage
 from deixis.models import VLM
-from deixis.models.roles import overlapping, token_roles
+from deixis.models.layout import Layout, PictureLayout, grid_boxes
+from deixis.models.roles import token_roles
 from tests.toys import SIDE, toy_item, toy_items, toy_vlm
 
 
@@ -60,9 +61,14 @@ def test_object_tokens_are_those_whose_pixels_lie_in_the_box(vlm: VLM, tmp_path:
     assert 0 < changed.sum() < len(changed)
 
 
+def layout_of(grid: tuple[int, int], width: float = SIDE, height: float = SIDE) -> Layout:
+    picture = PictureLayout(grids=(grid,), boxes=grid_boxes(grid, (0, 0, width, height)), rows={})
+    return Layout(pictures=(picture,), images_per_item=(1,))
+
+
 def test_a_box_that_only_touches_a_patch_does_not_overlap_it() -> None:
     item = replace(toy_item(0), objects=(Box(name="a", left=32.0, top=32.0, right=64.0, bottom=64.0),))
-    assert overlapping(item, 0, (2, 2)).tolist() == [False, False, False, True]
+    assert layout_of((2, 2)).token_roles([item])["object"].tolist() == [False, False, False, True]
 
 
 def test_two_pictures_have_roles_of_their_own(vlm: VLM) -> None:
@@ -86,13 +92,13 @@ def test_two_pictures_have_roles_of_their_own(vlm: VLM) -> None:
 def test_right_padding_is_refused() -> None:
     inputs = {"input_ids": torch.tensor([[1, 2, 0]]), "attention_mask": torch.tensor([[1, 1, 0]])}
     with pytest.raises(ValueError, match="padded on the right"):
-        token_roles(inputs, [replace(toy_item(0), images=())], 9, [])
+        token_roles(inputs, [replace(toy_item(0), images=())], 9, Layout(pictures=(), images_per_item=(0,)))
 
 
-def test_grids_that_do_not_fit_the_tokens_are_refused() -> None:
+def test_a_layout_that_does_not_fit_the_tokens_is_refused() -> None:
     inputs = {"input_ids": torch.tensor([[9, 9, 1]]), "attention_mask": torch.tensor([[1, 1, 1]])}
-    with pytest.raises(ValueError, match="has 2 image tokens, but its pictures' grids hold 4"):
-        token_roles(inputs, [toy_item(0)], 9, [(2, 2)])
+    with pytest.raises(ValueError, match="has 2 image tokens, but its pictures' layout holds 4"):
+        token_roles(inputs, [toy_item(0)], 9, layout_of((2, 2)))
 
 
 def test_an_image_token_in_the_prompt_is_refused(vlm: VLM) -> None:

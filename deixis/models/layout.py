@@ -1,0 +1,121 @@
+"""Where image tokens come from: boxes in the original picture's pixels, and the rows of the vision tower that feed them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from deixis.benchmarks import Item
+
+Grid = tuple[int, int]
+"""Rows and columns of image tokens."""
+Area = tuple[float | int, float | int, float | int, float | int]
+"""Left, top, right and bottom in pixels."""
+VISION_SITES = ("vision", "merger_in", "merger_out")
+"""Sites whose rows a layout relates to image tokens."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureLayout:
+    """The image tokens of one picture, in the order in which the sequence holds them."""
+
+    grids: tuple[Grid, ...]
+    """Rows and columns of each view of the picture (the whole, a tile, a crop); their products add up to the tokens."""
+    boxes: Float[np.ndarray, "token 4"]
+    """Left, top, right, bottom in the picture's pixels; NaN for tokens that show no pixels (line ends, padding)."""
+    rows: Mapping[str, Int[np.ndarray, " row"]]
+    """By vision site: the token (from 0 within the picture) that each row of this picture feeds; -1 for none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The image tokens of a prepared batch, in sequence order (in the order of the cross-attention's keys for Mllama)."""
+
+    pictures: tuple[PictureLayout, ...]
+    """Every picture of the batch, item by item."""
+    images_per_item: tuple[int, ...]
+
+    @property
+    def grids(self) -> tuple[tuple[Grid, ...], ...]:
+        """The views of every picture; see :attr:`PictureLayout.grids`."""
+        return tuple(picture.grids for picture in self.pictures)
+
+    @cached_property
+    def boxes(self) -> Float[Tensor, "token 4"]:
+        """Left, top, right, bottom of every image token in its picture's original pixels; NaN where it shows none."""
+        parts = [torch.from_numpy(np.asarray(picture.boxes, dtype=np.float64)) for picture in self.pictures]
+        return torch.cat(parts) if parts else torch.zeros(0, 4, dtype=torch.float64)
+
+    @cached_property
+    def picture(self) -> Int[Tensor, " token"]:
+        """The picture, counted over the batch, that every image token shows."""
+        counts = torch.tensor([len(picture.boxes) for picture in self.pictures], dtype=torch.long)
+        return torch.arange(len(counts)).repeat_interleave(counts)
+
+    @cached_property
+    def item(self) -> Int[Tensor, " token"]:
+        """The batch row that every image token belongs to."""
+        return self._item_of_picture[self.picture]
+
+    @cached_property
+    def number(self) -> Int[Tensor, " token"]:
+        """The picture within its item, from 0, that every image token shows."""
+        firsts = torch.tensor((0, *np.cumsum(self.images_per_item)), dtype=torch.long)
+        return self.picture - firsts[self.item]
+
+    @cached_property
+    def _item_of_picture(self) -> Int[Tensor, " picture"]:
+        counts = torch.tensor(self.images_per_item, dtype=torch.long)
+        return torch.arange(len(counts)).repeat_interleave(counts)
+
+    def token_of_row(self, site: str) -> Int[Tensor, " row"]:
+        """For each row of a vision site's tensor (all but the last axis flattened, calls joined): the image token it feeds.
+
+        Tokens count from 0 over the whole batch; -1 is a row that feeds none. Windows and other reorderings are undone.
+
+        Raises:
+            ValueError: ``site`` has no rows in this family.
+        """
+        parts, first = [], 0
+        for picture in self.pictures:
+            if site not in picture.rows:
+                raise ValueError(f"site={site!r} is not one of this family's: {', '.join(map(repr, picture.rows))}.")
+            rows = torch.from_numpy(np.asarray(picture.rows[site], dtype=np.int64))
+            parts.append(torch.where(rows >= 0, rows + first, -1))
+            first += len(picture.boxes)
+        return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.long)
+
+    def token_roles(self, items: Sequence[Item]) -> dict[str, Bool[Tensor, " token"]]:
+        """``image``, ``object`` and ``background`` over the image tokens, of all pictures and of each (``image:0``, ...).
+
+        ``object`` tokens show some of the area of one of the item's boxes, ``background`` are the others.
+        """
+        image = torch.ones(len(self.boxes), dtype=torch.bool)
+        objects = self._objects(items)
+        roles = {"image": image, "object": objects, "background": ~objects}
+        for number in range(max(self.images_per_item, default=0)):
+            mine = self.number == number
+            roles |= {f"image:{number}": mine, f"object:{number}": objects & mine, f"background:{number}": mine & ~objects}
+        return roles
+
+    def _objects(self, items: Sequence[Item]) -> Bool[Tensor, " token"]:
+        left, top, right, bottom = self.boxes.unbind(dim=1)  # comparisons with NaN are false
+        objects = torch.zeros(len(self.boxes), dtype=torch.bool)
+        for row, item in enumerate(items):
+            for box in item.objects:
+                inside = (left < box.right) & (right > box.left) & (top < box.bottom) & (bottom > box.top)
+                objects |= inside & (self.item == row) & (self.number == box.image)
+        return objects
+
+
+def grid_boxes(grid: Grid, area: Area) -> Float[np.ndarray, "token 4"]:
+    """Boxes of a grid of tokens, row by row, that divides an area evenly."""
+    (rows, columns), (left, top, right, bottom) = grid, area
+    x = left + np.arange(columns + 1) * ((right - left) / columns)
+    y = top + np.arange(rows + 1) * ((bottom - top) / rows)
+    down, across = np.mgrid[:rows, :columns].reshape(2, -1)
+    return np.stack([x[across], y[down], x[across + 1], y[down + 1]], axis=1)
