@@ -93,8 +93,8 @@ def logit_lens(run: "Run", vlm: "VLM", *, role: str = "answer") -> LogitLens:
             readable.append(number)
     if not readable:
         raise ValueError(
-            "in every item two options begin with the same token, so that no lens can tell them apart; "
-            "probe the layers instead, with deixis.layer_sweep."
+            "in every item two options begin with the same token, or one with a part of a character, so that no lens can tell "
+            "them apart; probe the layers instead, with deixis.layer_sweep."
         )
     chosen = _Chosen.of([items[number] for number in readable], vlm)
     layers = tuple(run.layers("resid"))

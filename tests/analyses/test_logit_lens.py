@@ -1,6 +1,7 @@
 """The lens on vectors whose logits are known, and on a real (tiny) model's run."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ class FakeVLM(VLM):
     n_layers = LAST
     d_model = WIDTH
     head = None
+    tokenizer = SimpleNamespace(decode=lambda tokens: "".join(f"<{token}>" for token in tokens))
     __setattr__ = object.__setattr__
 
     def __init__(self, head: torch.Tensor, tokens: dict[str, int], cap: float | None = None) -> None:
