@@ -1,6 +1,7 @@
 """Run items through a watched model; keep what was seen."""
 
 from deixis.activations.errors import DamagedShardError as DamagedShardError
+from deixis.activations.errors import LockedRunError as LockedRunError
 from deixis.activations.errors import NonFiniteError as NonFiniteError
 from deixis.activations.errors import NotARunError as NotARunError
 from deixis.activations.errors import RunError as RunError
@@ -13,6 +14,7 @@ from deixis.activations.run import open_run as open_run
 
 __all__ = [
     "DamagedShardError",
+    "LockedRunError",
     "NonFiniteError",
     "NotARunError",
     "Run",

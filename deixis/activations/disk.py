@@ -1,13 +1,38 @@
 """Files that are whole or not there, whenever the process is killed."""
 
 import contextlib
+import errno
 import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from deixis.activations.errors import DiskError
+
 SUFFIX = ".tmp"
 """Of files that are being written."""
+
+
+_OF_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE}
+
+
+@contextlib.contextmanager
+def told_of_the_disk(run: Path) -> Iterator[None]:
+    """Say in one sentence that a run's directory can't be written to.
+
+    Raises:
+        DiskError: The disk is full, read-only, gone, or not ours to write to.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _OF_THE_DISK or isinstance(error, DiskError):
+            raise
+        raise DiskError(
+            error.errno,
+            f"{run} can't be written to ({error.strerror}); free some space, or see to the disk, and make the same call again: "
+            "what is finished stays",
+        ) from error
 
 
 def write_text(path: Path, text: str) -> None:

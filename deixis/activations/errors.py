@@ -17,12 +17,20 @@ class SettingsError(RunError):
     """The path holds a run that was recorded with other settings."""
 
 
+class LockedRunError(RunError):
+    """Another process is recording into the run."""
+
+
 class UnfinishedRunError(RunError):
     """Some of the run's items have not been recorded yet."""
 
 
 class DamagedShardError(RunError):
     """A shard is missing, truncated or changed."""
+
+
+class DiskError(OSError):
+    """The run's directory cannot be written to."""
 
 
 class NonFiniteError(RunError):

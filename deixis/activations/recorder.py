@@ -32,7 +32,7 @@ class Recorder:
         size = self._size_after(number - 1)
         per_shard = self._run.settings["shard_items"]
         at, end = number * per_shard, min(len(self._items), (number + 1) * per_shard)
-        with ShardWriter(shard_path(self._run.path, number), end - at) as writer:
+        with ShardWriter(shard_path(self._run.path, number), *self._run.marks(number)) as writer:
             while at < end:
                 batch = list(self._items[at : min(at + size, end)])
                 recorded = self._attempt(batch)

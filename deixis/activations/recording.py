@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from deixis.activations.disk import SUFFIX, write_text
+from deixis.activations.disk import SUFFIX, told_of_the_disk, write_text
 from deixis.activations.errors import DamagedShardError, NotARunError, RunError
+from deixis.activations.lock import LOCK, locked
 from deixis.activations.recorder import AUTO_BATCH, Recorder
 from deixis.activations.run import Run, open_run
 from deixis.activations.settings import (
@@ -16,7 +17,6 @@ from deixis.activations.settings import (
     LINES,
     LINES_HASH,
     SHARDS,
-    VIEW,
     check_same,
     describe_model,
     library_versions,
@@ -26,6 +26,7 @@ from deixis.activations.settings import (
 from deixis.activations.shards import check_shard, shard_path
 from deixis.activations.view import write_view
 from deixis.benchmarks import Items
+from deixis.benchmarks.saved import items_to_jsonl
 from deixis.hooks import Watch
 from deixis.models import VLM
 
@@ -78,6 +79,8 @@ def record(
         ValueError: An argument is outside what it allows. Nothing is written then.
         SettingsError: ``path`` holds a run of other settings; the message shows the differences.
         NotARunError: ``path`` holds something else.
+        DiskError: ``path`` can't be written to: the disk is full, or read-only. What is finished stays.
+        LockedRunError: Another process is recording into ``path``; the message names it.
         NonFiniteError: The model held NaN or infinite activations.
     """
     watch = Watch(vlm, sites=sites, layers=layers, roles=roles, pool=pool)
@@ -97,14 +100,19 @@ def record(
         "shard_items": _shard_items(pool, batch_size),
         "libraries": library_versions(),
     }
-    run = _prepared(Path(path), items, settings, resume)
-    missing = _missing_shards(run)
-    if missing:
+    path = Path(path)
+    text = items_to_jsonl(items)
+    settings |= {LINES_HASH: hashlib.sha256(text.encode()).hexdigest()}
+    started = _started(path, settings, resume)
+    if started is not None and started.complete and not (path / LOCK).exists():  # it may lie where nothing can be written
+        return started
+    with told_of_the_disk(path), locked(path):
+        run = _prepared(path, text, settings, resume)
+        missing = _missing_shards(run)
         recorder = Recorder(vlm, items, watch, run)
         with _explained_interrupt(run), _progress_bar(run, missing, shown=progress) as advance:
             for number in missing:
                 recorder.shard(number, advance)
-    if missing or not (run.path / VIEW).exists():
         write_view(run.path, run.n_shards, items)
     return run
 
@@ -130,12 +138,8 @@ def _shard_items(pool: str | None, batch_size: int | str) -> int:
     return batch * -(-SHARD_ITEMS[pool] // batch)
 
 
-def _prepared(path: Path, items: Items, settings: dict[str, Any], resume: bool) -> Run:
-    """The run at ``path``: the one that is there, if it is of these settings, else a new one without shards."""
-    from deixis.benchmarks.saved import items_to_jsonl
-
-    text = items_to_jsonl(items)
-    settings = settings | {LINES_HASH: hashlib.sha256(text.encode()).hexdigest()}
+def _started(path: Path, settings: dict[str, Any], resume: bool) -> Run | None:
+    """The run that ``path`` holds shards of, if there is one; it is of these settings."""
     # A run that holds no shard yet, perhaps because its first batch was refused, has nothing to lose.
     if path.is_dir() and (path / HEADER).exists() and any((path / SHARDS).glob("*.h5")):
         if not resume:
@@ -143,19 +147,27 @@ def _prepared(path: Path, items: Items, settings: dict[str, Any], resume: bool) 
         there = read_header(path)
         run = Run(path=path, settings=there)
         check_same(path, there, settings, finished=run.finished)
-        if not (path / LINES).exists() and there[LINES_HASH] == settings[LINES_HASH]:
-            write_text(path / LINES, text)
         return run
     if path.exists() and not path.is_dir():
         raise NotARunError(f"{path} is a file; name a directory for the run.")
     # A process killed before it wrote the header leaves the items, which are written first.
-    ours = {LINES, LINES + SUFFIX, HEADER, HEADER + SUFFIX, SHARDS}
+    ours = {LINES, LINES + SUFFIX, HEADER, HEADER + SUFFIX, SHARDS, LOCK}
     if path.exists() and (others := sorted(entry.name for entry in path.iterdir() if entry.name not in ours)):
         raise NotARunError(f"{path} is no run but holds {', '.join(others[:3])}; name an empty or new directory.")
-    (path / SHARDS).mkdir(parents=True, exist_ok=True)
-    write_text(path / LINES, text)
-    write_text(path / HEADER, write_header(settings))
-    return open_run(path)
+    return None
+
+
+def _prepared(path: Path, text: str, settings: dict[str, Any], resume: bool) -> Run:
+    """The run at ``path``, begun if it is not there; asked again now that it is ours alone."""
+    run = _started(path, settings, resume)
+    if run is None:
+        (path / SHARDS).mkdir(exist_ok=True)
+        write_text(path / LINES, text)
+        write_text(path / HEADER, write_header(settings))
+        return open_run(path)
+    if not (path / LINES).exists() and run.settings[LINES_HASH] == settings[LINES_HASH]:
+        write_text(path / LINES, text)
+    return run
 
 
 def _missing_shards(run: Run) -> list[int]:
@@ -167,7 +179,7 @@ def _missing_shards(run: Run) -> list[int]:
         path = shard_path(run.path, number)
         try:
             if path.exists():
-                check_shard(path)
+                check_shard(path, *run.marks(number))
                 continue
         except DamagedShardError as error:
             _LOG.warning("%s is recorded again: %s", path.name, error)

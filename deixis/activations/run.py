@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from deixis.activations.errors import DamagedShardError, NotARunError, RunError, UnfinishedRunError
-from deixis.activations.settings import LINES, LINES_HASH, read_header
+from deixis.activations.settings import LINES, LINES_HASH, SHARDS, VIEW, identity, read_header
 from deixis.activations.shards import Shard, check_shard, dataset_name, from_stored, offsets_of, shard_path
 from deixis.benchmarks import Items
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_AGAIN = "run deixis verify on it, and record again what it names."
 
 
 def open_run(path: str | Path) -> "Run":
@@ -121,7 +123,8 @@ class Run:
             raise RunError(
                 f"this run holds means over tokens (pool={self.settings['pool']!r}); record with pool=None to keep them."
             )
-        return self._values(name), offsets_of(self.counts(role))
+        values = self._values(name)
+        return values, self._offsets(self.counts(role), len(values))
 
     def counts(self, role: str) -> Int[np.ndarray, " item"]:
         """How many tokens of the role each item has."""
@@ -149,8 +152,11 @@ class Run:
         if not self.settings["answers"]:
             raise RunError("this run was recorded with answers=False, so nothing was written; record it again with answers=True.")
         text = self._joined("answers/utf8").tobytes()
-        ends = offsets_of(self._joined("answers/length"))
-        return [text[start:end].decode() for start, end in pairwise(ends)]
+        ends = self._offsets(self._joined("answers/length"), len(text))
+        try:
+            return [text[start:end].decode() for start, end in pairwise(ends)]
+        except UnicodeDecodeError as error:
+            raise DamagedShardError(f"{self.path} holds an answer that is no text ({error.reason}); {_AGAIN}") from None
 
     @property
     def info(self) -> dict[str, Any]:
@@ -179,6 +185,11 @@ class Run:
         """Whether every item has been recorded."""
         return all(shard_path(self.path, number).exists() for number in range(self.n_shards))
 
+    @property
+    def complete(self) -> bool:
+        """Whether all is there that :func:`deixis.record` writes."""
+        return self.finished and (self.path / LINES).exists() and (self.path / VIEW).exists()
+
     def verify(self) -> int:
         """Compare every shard, and the list of items, with its checksum.
 
@@ -193,9 +204,12 @@ class Run:
         faults = []
         for number in range(self.n_shards):
             try:
-                check_shard(shard_path(self.path, number))
+                check_shard(shard_path(self.path, number), *self.marks(number))
             except DamagedShardError as error:
                 faults.append(str(error))
+        expected = {shard_path(self.path, number).name for number in range(self.n_shards)}
+        foreign = sorted(path.name for path in (self.path / SHARDS).glob("*.h5") if path.name not in expected)
+        faults += [f"{self.path / SHARDS / name} is no shard of this run; take it away." for name in foreign]
         if faults:
             raise DamagedShardError(" ".join(faults))
         return self.n_shards
@@ -215,23 +229,49 @@ class Run:
             raise RunError(f"role={role!r} was not recorded; this run holds: {', '.join(self.roles)}.")
         return role
 
+    def marks(self, number: int) -> tuple[int, str]:
+        """How many items a shard holds, and what it says of where it belongs."""
+        per_shard = self.settings["shard_items"]
+        return min(per_shard, self.settings["n_items"] - number * per_shard), identity(self.settings, number)
+
     def _values(self, name: str) -> Float[np.ndarray, "row width"]:
-        return self._over_shards(lambda shard: from_stored(*shard.read(name)))
+        rows = self._over_shards(lambda shard: from_stored(*shard.read(name)))
+        if self.settings["pool"] is not None:
+            self._check_rows(name, len(rows), self.settings["n_items"])
+        return rows
+
+    def _offsets(self, lengths: np.ndarray, total: int) -> Int[np.ndarray, " boundary"]:
+        self._check_rows("its counts", len(lengths), self.settings["n_items"])
+        offsets = offsets_of(lengths)
+        if (lengths < 0).any() or offsets[-1] != total:
+            raise DamagedShardError(f"{self.path} holds counts that do not fit what they count; {_AGAIN}")
+        return offsets
+
+    def _check_rows(self, what: str, found: int, wanted: int) -> None:
+        if found != wanted:
+            raise DamagedShardError(f"{self.path} holds {found} rows at {what} where {wanted} items were recorded; {_AGAIN}")
 
     def _joined(self, name: str) -> np.ndarray:
         return self._over_shards(lambda shard: shard.array(name))
 
     def _over_shards(self, read: Callable[[Shard], np.ndarray]) -> np.ndarray:
-        missing = [n for n in range(self.n_shards) if not shard_path(self.path, n).exists()]
+        there = {path.name for path in (self.path / SHARDS).glob("*.h5")}
+        # Looked up by name one by one: a header may promise more shards than could be listed.
+        missing = list(islice((p.name for p in map(self._shard_path, range(self.n_shards)) if p.name not in there), 6))
         if missing:
-            names = ", ".join(shard_path(self.path, n).name for n in missing[:5]) + (", ..." if len(missing) > 5 else "")
             raise UnfinishedRunError(
-                f"{self.path} lacks {len(missing)} of {self.n_shards} shards ({names}); "
-                "call dx.record with the same arguments again to record them."
+                f"{self.path} lacks {self.n_shards - len(there)} of {self.n_shards} shards ({', '.join(missing[:5])}"
+                f"{', ...' if len(missing) > 5 else ''}); call dx.record with the same arguments again to record them."
             )
-        return np.concatenate([read(shard) for shard in self._shards(range(self.n_shards))])
+        parts = [read(shard) for shard in self._shards(range(self.n_shards))]
+        if len({(part.shape[1:], part.dtype) for part in parts}) > 1:
+            raise DamagedShardError(f"{self.path} holds shards of different widths; {_AGAIN}")
+        return np.concatenate(parts)
 
     def _shards(self, numbers: "range | list[int]") -> Iterator[Shard]:
         for number in numbers:
-            with Shard(shard_path(self.path, number)) as shard:
+            with Shard(self._shard_path(number), *self.marks(number)) as shard:
                 yield shard
+
+    def _shard_path(self, number: int) -> Path:
+        return shard_path(self.path, number)

@@ -12,7 +12,7 @@ import torch
 from deixis.activations.errors import NotARunError, SchemaError, SettingsError
 from deixis.models import VLM
 
-SCHEMA = 1
+SCHEMA = 2
 """Raise it when older code could misread what newer code writes."""
 HEADER, LINES, VIEW, SHARDS = "run.json", "items.jsonl", "run.h5", "shards"
 LIBRARIES = ("deixis", "torch", "transformers", "torchvision", "numpy", "h5py", "pillow")
@@ -87,6 +87,13 @@ def library_versions() -> dict[str, str]:
 def write_header(settings: Mapping[str, Any]) -> str:
     """The text of ``run.json``."""
     return json.dumps({"schema": SCHEMA, **settings}, indent=2, ensure_ascii=False) + "\n"
+
+
+def identity(settings: Mapping[str, Any], number: int) -> str:
+    """What shard ``number`` of a run says of where it belongs: a hash over all that decides its numbers."""
+    ignored = {"schema", "libraries", "device"}
+    text = json.dumps({k: v for k, v in settings.items() if k not in ignored}, sort_keys=True)
+    return f"{hashlib.sha256(text.encode()).hexdigest()[:32]} {number}"
 
 
 def read_header(path: Path) -> dict[str, Any]:

@@ -7,7 +7,8 @@ kept as its bits in uint16 with the attribute ``dtype``. Beside each shard lies 
 Chunks carry Fletcher-32 sums and the file format's own structures are checksummed, so that reading a damaged part fails.
 """
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from deixis.activations.disk import SUFFIX, replacing, sha256_of, write_text
-from deixis.activations.errors import DamagedShardError, RunError
+from deixis.activations.errors import DamagedShardError
+from deixis.activations.hdf5 import FORMAT, Sink, UnsafeError, opened, plain_attribute, plain_dataset
 from deixis.hooks import Seen
 
-FORMAT = ("v110", "v110")
-"""The first HDF5 file format whose structures are all checksummed; h5py 3, MATLAB and Julia read it."""
 _CHUNK_BYTES = 512 * 1024
 BFLOAT16_NAN = 0x7FC0
 
@@ -55,18 +55,18 @@ def checksum_path(shard: Path) -> Path:
 
 
 class ShardWriter:
-    """Writes one shard of ``n_items`` batch by batch; until :meth:`finish` there is only a temporary file."""
+    """Writes one shard of ``n_items`` batch by batch; until :meth:`finish` there is only a temporary file.
 
-    def __init__(self, path: Path, n_items: int) -> None:
+    ``identity`` says which run it belongs to, and which place in it.
+    """
+
+    def __init__(self, path: Path, n_items: int, identity: str = "") -> None:
         self._path = path
         self._n_items = n_items
+        self._identity = identity
         self._temporary = path.with_name(path.name + SUFFIX)
-        try:
-            self._file: Any = h5py.File(self._temporary, "w", libver=FORMAT)
-        except BlockingIOError as error:
-            raise RunError(
-                f"another process is recording into {path.parent.parent}; wait for it, or name another path."
-            ) from error
+        self._sink = Sink(self._temporary)
+        self._file: Any = h5py.File(self._sink, "w", libver=FORMAT)
         self._sizes: list[int] = []
         self._open: dict[str, h5py.Dataset] = {}
 
@@ -76,10 +76,27 @@ class ShardWriter:
     def __exit__(self, *_: object) -> None:
         if self._file:
             self._file.close()
+        self._sink.close()
         self._temporary.unlink(missing_ok=True)
 
     def add(self, batch: BatchRecord) -> None:
-        """Append one batch."""
+        """Append one batch.
+
+        Raises:
+            OSError: The disk is full, or can't be written to for another reason.
+        """
+        with self._told():
+            self._add(batch)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say what went wrong with the disk, and not what HDF5 made of it."""
+        try:
+            yield
+        finally:  # instead of any error of the library's
+            self._sink.check()
+
+    def _add(self, batch: BatchRecord) -> None:
         self._sizes.append(len(batch.logits))
         for (site, layer, role), seen in batch.seen.items():
             values, kind = to_stored(seen.values)
@@ -100,11 +117,14 @@ class ShardWriter:
         Args:
             next_batch_size: The batch size in force at the end; a resumed run starts the next shard with it.
         """
-        starts = np.cumsum([0, *self._sizes[:-1]])
-        self._append("batches", starts.astype(np.int32))
-        self._file.attrs["n_items"] = sum(self._sizes)
-        self._file.attrs["next_batch_size"] = next_batch_size
-        self._file.close()
+        with self._told():
+            starts = np.cumsum([0, *self._sizes[:-1]])
+            self._append("batches", starts.astype(np.int32))
+            self._file.attrs["n_items"] = sum(self._sizes)
+            self._file.attrs["next_batch_size"] = next_batch_size
+            self._file.attrs["identity"] = self._identity
+            self._file.close()
+        self._sink.close()
         with replacing(self._path) as temporary:
             # The checksum is there before the shard takes its name: no kill can leave a shard without one.
             write_text(checksum_path(self._path), f"{sha256_of(temporary)}  {self._path.name}\n")
@@ -134,20 +154,33 @@ class ShardWriter:
 class Shard:
     """One finished shard, open for reading.
 
+    Args:
+        path: The file.
+        n_items: How many items it must hold, where that is known.
+        identity: What it must say of the run that it belongs to, where that is known.
+
     Raises:
-        DamagedShardError: The file is missing or no whole HDF5 file.
+        DamagedShardError: The file is missing, no whole HDF5 file, or another run's.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, n_items: int | None = None, identity: str | None = None) -> None:
         self.path = path
         try:
-            self._file: Any = h5py.File(path, "r")
-            self.n_items = int(self._file.attrs["n_items"])
-            self.next_batch_size = int(self._file.attrs["next_batch_size"])
+            self._file: Any = opened(path)
         except FileNotFoundError:
             raise DamagedShardError(f"{path} is missing; {_RECORD}") from None
-        except (OSError, KeyError, RuntimeError) as error:
+        except OSError as error:
             raise DamagedShardError(f"{path} is damaged or truncated ({error}); {_WAY_OUT}") from error
+        try:
+            with self._damage("its head"):
+                self.n_items: int = self._mark("n_items", int)
+                self.next_batch_size: int = self._mark("next_batch_size", int)
+                found: str = self._mark("identity", str)
+            if n_items not in (None, self.n_items) or identity not in (None, found):
+                raise DamagedShardError(f"{path} belongs to another run or to another place in it; {_WAY_OUT}")
+        except DamagedShardError:
+            self._file.close()
+            raise
 
     def __enter__(self) -> "Shard":
         return self
@@ -169,13 +202,9 @@ class Shard:
         Raises:
             DamagedShardError: The dataset is not there, or its bytes do not match their checksum.
         """
-        try:
-            dataset = self._file[name]
-            if not isinstance(dataset, h5py.Dataset) or dataset.dtype.kind not in "fiu":
-                raise DamagedShardError(f"{self.path} holds no numbers at {name}; {_WAY_OUT}")
-            return dataset[()], dataset.attrs.get("dtype")
-        except (OSError, KeyError, RuntimeError) as error:
-            raise DamagedShardError(f"{self.path} is damaged at {name} ({error}); {_WAY_OUT}") from error
+        with self._damage(name):
+            dataset = plain_dataset(self._file, name)
+            return dataset[()], _meant(dataset)
 
     def names(self) -> dict[str, tuple[tuple[int, ...], np.dtype, str | None]]:
         """Shape, stored dtype and meant dtype of every dataset."""
@@ -183,21 +212,46 @@ class Shard:
 
         def note(name: str, node: Any) -> None:
             if isinstance(node, h5py.Dataset):
-                found[name] = (node.shape, node.dtype, node.attrs.get("dtype"))
+                dataset = plain_dataset(self._file, name)
+                found[name] = (dataset.shape, dataset.dtype, _meant(dataset))
 
-        self._file.visititems(note)
+        with self._damage("its list of contents"):
+            self._file.visititems(note)
         return found
+
+    def _mark(self, name: str, kind: type) -> Any:
+        found = plain_attribute(self._file, name)
+        if not isinstance(found, kind):
+            raise UnsafeError(f"no {name}")
+        return found
+
+    @contextlib.contextmanager
+    def _damage(self, where: str) -> Iterator[None]:
+        """Whatever the library stumbles over is damage."""
+        try:
+            yield
+        except UnsafeError as error:
+            raise DamagedShardError(f"{self.path} holds {error} at {where}; {_WAY_OUT}") from error
+        except (OSError, LookupError, RuntimeError, ValueError, TypeError, OverflowError, MemoryError) as error:
+            raise DamagedShardError(f"{self.path} is damaged at {where} ({error}); {_WAY_OUT}") from error
+
+
+def _meant(dataset: h5py.Dataset) -> str | None:
+    kind = plain_attribute(dataset, "dtype")
+    if kind is not None and (kind != "bfloat16" or dataset.dtype != np.uint16):
+        raise UnsafeError(f"{dataset.dtype} that is said to mean {kind!r}")
+    return kind
 
 
 _RECORD = "call dx.record with the same arguments again, which records its items."
 _WAY_OUT = f"delete it and {_RECORD}"
 
 
-def check_shard(path: Path) -> None:
-    """Compare a shard's bytes with its checksum.
+def check_shard(path: Path, n_items: int | None = None, identity: str | None = None) -> None:
+    """Compare a shard's bytes with its checksum, and what it says of itself with what it should say.
 
     Raises:
-        DamagedShardError: Shard or checksum is missing, or they do not match.
+        DamagedShardError: Shard or checksum is missing, they do not match, or the shard is another run's.
     """
     try:
         expected = checksum_path(path).read_text("ascii").split()[0]
@@ -208,6 +262,8 @@ def check_shard(path: Path) -> None:
         raise DamagedShardError(f"{checksum_path(path)} holds no checksum; {_WAY_OUT}") from None
     if found != expected:
         raise DamagedShardError(f"{path} does not match its checksum, so it is damaged or truncated; {_WAY_OUT}")
+    with Shard(path, n_items, identity):
+        pass
 
 
 def to_stored(values: Float[Tensor, "row width"]) -> tuple[np.ndarray, str | None]:

@@ -7,8 +7,9 @@ import h5py
 import numpy as np
 
 from deixis.activations.disk import replacing
+from deixis.activations.hdf5 import new_file
 from deixis.activations.settings import VIEW
-from deixis.activations.shards import BFLOAT16_NAN, FORMAT, Shard, shard_path
+from deixis.activations.shards import BFLOAT16_NAN, Shard, shard_path
 from deixis.benchmarks import Items
 
 
@@ -23,7 +24,7 @@ def write_view(run: Path, shards: int, items: Items) -> Path:
         with Shard(shard_path(run, number)) as shard:
             tables.append(shard.names())
     path = run / VIEW
-    with replacing(path) as temporary, h5py.File(temporary, "w", libver=FORMAT) as file:
+    with replacing(path) as temporary, new_file(temporary) as file:
         ids = [item.id.encode() for item in items]
         file.create_dataset("item", data=np.array(ids, dtype=h5py.string_dtype("utf-8", max(map(len, ids)))))
         for name in tables[0]:

@@ -13,7 +13,18 @@ import numpy as np
 import pytest
 import torch
 
-from deixis.activations import NonFiniteError, NotARunError, Run, RunError, SettingsError, open_run, record, recording
+from deixis.activations import (
+    LockedRunError,
+    NonFiniteError,
+    NotARunError,
+    Run,
+    RunError,
+    SettingsError,
+    open_run,
+    record,
+    recording,
+)
+from deixis.activations.lock import locked
 from deixis.activations.recorder import AUTO_BATCH, Recorder
 from deixis.activations.settings import read_header
 from deixis.benchmarks import Items
@@ -346,15 +357,18 @@ def test_logits_that_are_not_finite_name_the_item(items: Items, tmp_path: Path) 
         record(broken, items, tmp_path / "run", progress=False)
 
 
-def test_another_recorder_on_the_same_path_is_named(
-    vlm: VLM, items: Items, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def locked(*_: Any, **__: Any) -> None:
-        raise BlockingIOError(11, "unable to lock file")
-
-    monkeypatch.setattr("deixis.activations.shards.h5py.File", locked)
-    with pytest.raises(RunError, match="another process is recording into"):
+def test_another_recorder_on_the_same_path_is_named(vlm: VLM, items: Items, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with locked(tmp_path / "run"), pytest.raises(LockedRunError, match=rf"process {os.getpid()} on .* has been recording into"):
         record(vlm, items, tmp_path / "run", progress=False)
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_a_finished_run_is_returned_without_touching_a_file(vlm: VLM, items: Items, tmp_path: Path) -> None:
+    path = recorded(vlm, items, tmp_path / "run").path
+    before = {file: file.stat().st_mtime_ns for file in (path, *path.rglob("*"))}
+    recorded(vlm, items, path)
+    assert {file: file.stat().st_mtime_ns for file in (path, *path.rglob("*"))} == before
 
 
 def test_items_must_be_items(vlm: VLM, items: Items, tmp_path: Path) -> None:

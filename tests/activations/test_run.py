@@ -19,6 +19,7 @@ from deixis.activations import (
     record,
     recording,
 )
+from deixis.activations.settings import SCHEMA
 from deixis.benchmarks import Items
 from tests.toys import D_MODEL, N_LAYERS, toy_items, toy_vlm
 
@@ -152,7 +153,7 @@ def test_no_run_other_schema_and_lost_items_are_named(copied: Run, tmp_path: Pat
     lines.unlink()
     with pytest.raises(NotARunError, match=r"items\.jsonl can't be read"):
         _ = open_run(copied.path).items
-    header.write_text(text.replace('"schema": 1', '"schema": 99'), "utf-8")
+    header.write_text(text.replace(f'"schema": {SCHEMA}', '"schema": 99'), "utf-8")
     with pytest.raises(SchemaError, match="schema version 99"):
         open_run(copied.path)
 

@@ -125,6 +125,7 @@ def test_truncated_missing_and_foreign_files_are_named(tmp_path: Path) -> None:
 def test_objects_are_never_loaded(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "0.h5", "w") as file:
         file.attrs["n_items"] = file.attrs["next_batch_size"] = 1
+        file.attrs["identity"] = ""
         file["words"] = ["this"]
     with Shard(tmp_path / "0.h5") as shard, pytest.raises(DamagedShardError, match="holds no numbers at words"):
         shard.read("words")
