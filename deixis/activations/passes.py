@@ -1,65 +1,7 @@
-"""One forward pass over the prompts, and what continues from it: scored strings and written answers."""
-
-import copy
-import inspect
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+"""What continues from a prompt's pass (:class:`deixis.models.passes.PromptPass`): written answers."""
 
 from deixis.models import VLM
-
-_CACHE_NAMES = ("cache", "past_key_values")
-
-
-@dataclass
-class PromptPass:
-    """The state of a model after it has read a batch of left-padded prompts."""
-
-    vlm: VLM
-    logits: Float[Tensor, "batch vocab"]
-    """At the last prompt position, float32."""
-    cache: Any
-    """Keys and values of the prompts; continuing adds to it."""
-    mask: Int[Tensor, "batch position"]
-    shift: Int[Tensor, "batch 1"]
-    """How far a token's rotary position lies from its number in the row: pictures take fewer positions than tokens, and a batch
-    without pictures is numbered from its padding on."""
-
-    @classmethod
-    def run(cls, vlm: VLM, inputs: dict[str, Tensor]) -> "PromptPass":
-        """Run the model once over the prompts, as bare as it can be run."""
-        vlm.reset()
-        keep = {"logits_to_keep": 1} if "logits_to_keep" in inspect.signature(vlm.model.forward).parameters else {}
-        output = vlm.model(**inputs, **keep, use_cache=True)
-        mask = inputs["attention_mask"].long()
-        name = next(name for name in _CACHE_NAMES if output.get(name) is not None)
-        return cls(vlm, output.logits[:, -1].float(), output[name], mask, _rope_shift(vlm, inputs))
-
-    def extended(self, tokens: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token vocab"]:
-        """Read more tokens in each row (this moves the state on) and return the float32 logits behind each of them."""
-        self.mask = torch.cat([self.mask, torch.ones_like(tokens)], dim=1)
-        # Numbered from the mask, never from the width of the batch: padding would otherwise shift every row that has some.
-        positions = (self.mask.cumsum(dim=1) - 1)[:, -tokens.shape[1] :] + self.shift
-        output = self.vlm.model(
-            input_ids=tokens,
-            attention_mask=self.mask,
-            position_ids=positions,
-            use_cache=True,
-            **{_cache_argument(self.vlm): self.cache},
-        )
-        self.logits = output.logits[:, -1].float()
-        return output.logits.float()
-
-    def rows(self, indices: Sequence[int]) -> "PromptPass":
-        """A copy of some rows, in this order and as often as they are named; this state stays where it is."""
-        at = torch.tensor(list(indices), device=self.mask.device)
-        cache = copy.deepcopy(self.cache)
-        cache.batch_select_indices(at)
-        return PromptPass(self.vlm, self.logits[at.to(self.logits.device)], cache, self.mask[at], self.shift[at])
+from deixis.models.passes import PromptPass as PromptPass
 
 
 def written_answers(state: PromptPass, max_new_tokens: int) -> list[str]:
@@ -82,24 +24,6 @@ def written_answers(state: PromptPass, max_new_tokens: int) -> list[str]:
         state.extended(chosen[:, None].to(state.mask.device))
         chosen = state.logits.argmax(dim=-1)
     return [state.vlm.tokenizer.decode(tokens, skip_special_tokens=True) for tokens in answers]
-
-
-def _cache_argument(vlm: VLM) -> str:
-    parameters = inspect.signature(vlm.model.forward).parameters
-    return next(name for name in _CACHE_NAMES if name in parameters)
-
-
-def _rope_shift(vlm: VLM, inputs: Mapping[str, Tensor]) -> Int[Tensor, "batch 1"]:
-    """How the pass just made numbered its positions, so that what follows is numbered alike."""
-    mask = inputs["attention_mask"].long()
-    if vlm.family.keeps_positions is not None:
-        deltas = vlm.model.get_submodule(vlm.family.keeps_positions).rope_deltas
-        if deltas is not None:  # None after a batch without pictures
-            return deltas.to(mask.device).reshape(-1, 1).long()
-    if "position_ids" in inputs:
-        return mask.new_zeros((len(mask), 1))
-    # Left to itself, a model numbers the columns of the batch, padding included.
-    return (mask == 0).sum(dim=1, keepdim=True)
 
 
 def _end_tokens(vlm: VLM) -> frozenset[int]:

@@ -9,12 +9,14 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Positions:
-    """Where a role's tokens lie in a batch, row by row and in order."""
+    """Where a role's tokens lie, item by item and in order: in a batch of sequences, or in the vision tower's rows."""
 
     rows: Int[Tensor, " token"]
+    """The item that each token belongs to."""
     columns: Int[Tensor, " token"]
+    """Its position in the item's sequence; in the vision tower its number among the rows of the whole batch."""
     counts: Int[Tensor, " batch"]
-    """Tokens of each row; 0 where the row has none."""
+    """Tokens of each item; 0 where the item has none."""
     widest: int
     """The largest of ``counts``."""
 
@@ -22,12 +24,43 @@ class Positions:
     def of(cls, mask: Bool[Tensor, "batch position"]) -> "Positions":
         """The positions that ``mask`` marks."""
         rows, columns = mask.nonzero(as_tuple=True)
-        counts = mask.sum(dim=1)
+        return cls._of(rows, columns, mask.sum(dim=1))
+
+    @classmethod
+    def of_rows(
+        cls, token_of_row: Int[Tensor, " row"], role: Bool[Tensor, " token"], item: Int[Tensor, " token"], n_items: int
+    ) -> "Positions":
+        """The rows of the vision tower that feed a role's image tokens, in the order of the tokens.
+
+        Args:
+            token_of_row: The image token that each row feeds, -1 for none.
+            role: Whether an image token belongs to the role.
+            item: The item of each image token.
+            n_items: Items in the batch, some of them perhaps without a picture.
+        """
+        numbers = (token_of_row >= 0).nonzero()[:, 0]
+        tokens = token_of_row[numbers]
+        order = torch.argsort(tokens, stable=True)  # tokens count item by item
+        numbers, tokens = numbers[order], tokens[order]
+        mine = role[tokens]
+        rows = item[tokens[mine]]
+        return cls._of(rows, numbers[mine], torch.bincount(rows, minlength=n_items))
+
+    @classmethod
+    def _of(cls, rows: Tensor, columns: Tensor, counts: Tensor) -> "Positions":
         return cls(rows=rows, columns=columns, counts=counts, widest=int(counts.max()) if len(counts) else 0)
 
     def to(self, device: torch.device) -> "Positions":
         """The same positions on another device."""
         return Positions(self.rows.to(device), self.columns.to(device), self.counts.to(device), self.widest)
+
+    def padded(self) -> Int[Tensor, "batch widest"]:
+        """``columns`` with a row per item; what fills a row up is 0."""
+        within = torch.arange(len(self.rows), device=self.rows.device)
+        within = within - (self.counts.cumsum(0) - self.counts)[self.rows]
+        columns = self.rows.new_zeros((len(self.counts), self.widest))
+        columns[self.rows, within] = self.columns
+        return columns
 
 
 def gather(hidden: Float[Tensor, "batch position width"], where: Positions) -> Float[Tensor, "token width"]:
@@ -42,11 +75,16 @@ def mean_over(hidden: Float[Tensor, "batch position width"], where: Positions) -
         One float32 vector per row; NaN in rows without a token. The sum runs in float32 and in the order of the tokens: it does
         not use atomic additions, so that the same batch gives the same bits again.
     """
-    within = torch.arange(len(where.rows), device=hidden.device)
-    within = within - (where.counts.cumsum(0) - where.counts)[where.rows]
-    columns = where.rows.new_zeros((len(hidden), where.widest))
-    columns[where.rows, within] = where.columns
-    taken = torch.arange(where.widest, device=hidden.device) < where.counts[:, None]
-    picked = hidden[torch.arange(len(hidden), device=hidden.device)[:, None], columns].float()
+    picked = hidden[torch.arange(len(hidden), device=hidden.device)[:, None], where.padded()]
+    return _mean(picked, where)
+
+
+def mean_over_rows(rows: Float[Tensor, "row width"], where: Positions) -> Float[Tensor, "batch width"]:
+    """Like :func:`mean_over`, of the vision tower's rows, where every item's rows lie in one tensor."""
+    return _mean(rows[where.padded()], where)
+
+
+def _mean(picked: Float[Tensor, "batch widest width"], where: Positions) -> Float[Tensor, "batch width"]:
+    taken = torch.arange(where.widest, device=picked.device) < where.counts[:, None]
     # Positions that only fill a row up may hold anything, infinities included: they are masked, not multiplied by zero.
-    return picked.masked_fill(~taken[..., None], 0.0).sum(dim=1) / where.counts[:, None]
+    return picked.float().masked_fill(~taken[..., None], 0.0).sum(dim=1) / where.counts[:, None]

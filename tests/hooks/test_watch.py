@@ -150,7 +150,7 @@ def test_one_picture_of_several_is_a_role(vlm: VLM) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sites": ("attn_out",)}, "sites holds 'attn_out', which is not one of: 'resid'"),
+        ({"sites": ("nowhere",)}, "sites holds 'nowhere', which is not one of: 'resid', 'attn_out', 'mlp_out', 'head', 'vision'"),
         ({"sites": ()}, r"sites=\(\) must be a non-empty list of: 'resid'"),
         ({"layers": [N_LAYERS + 1]}, f"layers holds {N_LAYERS + 1}; resid has the layers 0 to {N_LAYERS}"),
         ({"layers": [-1]}, "layers holds -1; resid has the layers 0 to"),
