@@ -7,6 +7,8 @@ from deixis.probes.cross_validation import cross_validate_probe as cross_validat
 from deixis.probes.discriminant import DiscriminantProbe as DiscriminantProbe
 from deixis.probes.discriminant import MeanDifferenceProbe as MeanDifferenceProbe
 from deixis.probes.logistic import LogisticProbe as LogisticProbe
+from deixis.probes.power import TooFewItemsWarning as TooFewItemsWarning
+from deixis.probes.power import smallest_effect as smallest_effect
 from deixis.probes.ridge import RidgeProbe as RidgeProbe
 
 __all__ = [
@@ -17,5 +19,7 @@ __all__ = [
     "NotEnoughDataError",
     "ProbeScores",
     "RidgeProbe",
+    "TooFewItemsWarning",
     "cross_validate_probe",
+    "smallest_effect",
 ]

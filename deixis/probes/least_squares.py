@@ -48,7 +48,7 @@ class Division:
         spread = np.sqrt(np.maximum(self.keep @ (member @ self.X**2) / total - self._mean**2, 0.0))
         self._scale = np.where(spread > FLAT, spread, np.inf)
 
-    def part(self, subsets: slice) -> Part:
+    def part(self, subsets: slice | Int[np.ndarray, " subset"]) -> Part:
         """The training subsets with these numbers."""
         keep = self.keep[subsets]
         weight = keep[:, self.fold] * self.weight

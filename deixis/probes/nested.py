@@ -1,6 +1,6 @@
 """A nested cross-validation's predictions: every penalty, every target, where they are held out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,10 +34,38 @@ def discriminant(
     Penalised discriminant analysis by way of ridge regression on the classes' indicators (Hastie, Buja and Tibshirani 1995).
     """
     members = [one_hot(target, int(target.max()) + 1) for target in targets]
+    return np.stack([scores.argmax(axis=-1) for scores in _discriminants(division, part, members, alphas)])
+
+
+def _discriminants(
+    division: Division, part: Part, members: Sequence[Float[np.ndarray, "item cls"]], alphas: Sequence[float]
+) -> Iterator[Float[np.ndarray, "alpha subset item cls"]]:
+    """The classes' scores for each target in turn."""
     fitted, residual, _ = least_squares(division, part, np.concatenate(members, axis=1), alphas)
     ends = np.cumsum([member.shape[1] for member in members])[:-1]
     blocks = zip(np.split(fitted, ends, axis=-1), np.split(residual, ends, axis=-1), members, strict=True)
-    return np.stack([_class_scores(f, r, m, part.weight).argmax(axis=-1) for f, r, m in blocks])
+    for f, r, m in blocks:
+        yield _class_scores(f, r, m, part.weight)
+
+
+def ridge_scores(
+    division: Division,
+    part: Part,
+    target: Shaped[np.ndarray, " item"],
+    n_classes: int,  # noqa: ARG001 - values have none
+    alphas: Sequence[float],
+) -> Float[np.ndarray, "alpha subset item"]:
+    """The predicted values of one target."""
+    return ridge(division, part, [target], alphas)[0]
+
+
+def discriminant_scores(
+    division: Division, part: Part, target: Int[np.ndarray, " item"], n_classes: int, alphas: Sequence[float]
+) -> Float[np.ndarray, "alpha subset item cls"]:
+    """What tells the classes apart, as a log probability but for its scale; minus infinity for a class that was not seen."""
+    scores = next(_discriminants(division, part, [one_hot(target, n_classes)], alphas))
+    # The within scatter is a sum over items: times their number it is a covariance's inverse, alike for all training sets.
+    return scores * part.weight.sum(axis=1)[:, None, None]
 
 
 def _class_scores(
@@ -93,12 +121,14 @@ class Method:
     kind: str
     """Of target: ``classification`` or ``regression``."""
     predict: Callable[..., np.ndarray]
+    scores: Callable[..., np.ndarray] | None = None
+    """What a code length is made from; None where the probe has no distribution to offer."""
     penalised: bool = True
 
 
 METHODS: dict[str, Method] = {
-    "ridge": Method(kind="regression", predict=ridge),
-    "discriminant": Method(kind="classification", predict=discriminant),
+    "ridge": Method(kind="regression", predict=ridge, scores=ridge_scores),
+    "discriminant": Method(kind="classification", predict=discriminant, scores=discriminant_scores),
     "logistic": Method(kind="classification", predict=estimator_by_estimator(LogisticProbe)),
     "mean_difference": Method(
         kind="classification", predict=estimator_by_estimator(lambda _: MeanDifferenceProbe()), penalised=False

@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from deixis.probes import NotEnoughDataError, cross_validate_probe
 from deixis.probes.cross_validation import ALPHAS
 
-QUICK = {"n_bootstrap": 0, "n_controls": 0}
+QUICK = {"n_bootstrap": 0, "n_controls": 0, "n_permutations": 0, "n_orders": 0}
+WITH_CONTROL = QUICK | {"n_controls": 20}
 DISTANCES = np.repeat([0.25, 1.50, 2.75], 20)
 SCENES = np.arange(60)
 FIGURES = np.tile(np.arange(20), 3)
@@ -102,19 +103,19 @@ def test_a_probe_that_knows_the_figure_remembers_the_control_task(kind):
     rng = np.random.default_rng(0)
     knows = np.eye(20)[FIGURES] + 0.01 * rng.normal(size=(60, 20))
     with_distance = np.hstack([knows, DISTANCES[:, None] + 0.01 * rng.normal(size=(60, 1))])
-    memory = cross_validate_probe(with_distance, DISTANCES, SCENES, kind=kind, types=FIGURES, n_bootstrap=0)
+    memory = cross_validate_probe(with_distance, DISTANCES, SCENES, kind=kind, types=FIGURES, **WITH_CONTROL)
     assert len(memory.controls) == 20
     assert memory.score[0] > 0.97
     assert memory.control[0] > 0.8
     assert memory.selectivity[0] == pytest.approx(memory.score[0] - memory.control[0])
-    lean = cross_validate_probe(with_distance[:, 20:], DISTANCES, SCENES, kind=kind, types=FIGURES, n_bootstrap=0)
+    lean = cross_validate_probe(with_distance[:, 20:], DISTANCES, SCENES, kind=kind, types=FIGURES, **WITH_CONTROL)
     assert lean.score[0] > 0.97
     assert lean.control[0] < 0.45
     assert lean.selectivity[0] > 0.5
 
 
 def test_selectivity_of_an_error_is_positive_where_the_task_beats_its_control():
-    found = cross_validate_probe(linear_code(10.0), DISTANCES, SCENES, types=FIGURES, n_bootstrap=0)
+    found = cross_validate_probe(linear_code(10.0), DISTANCES, SCENES, types=FIGURES, **WITH_CONTROL)
     assert found.selectivity[1] == pytest.approx(found.control[1] - found.score[1])
     assert found.selectivity[1] > 0.3
 
@@ -127,7 +128,7 @@ def test_intervals_hold_the_expected_score_about_as_often_as_they_say():
     def found(n_bootstrap: int):
         X = rng.normal(size=(36, 8))
         X[:, 0] += 4 * target
-        return cross_validate_probe(X, target, np.arange(36), alphas=(1.0, 10.0, 100.0), n_bootstrap=n_bootstrap)
+        return cross_validate_probe(X, target, np.arange(36), alphas=(1.0, 10.0, 100.0), **(QUICK | {"n_bootstrap": n_bootstrap}))
 
     expected = np.mean([found(0).score for _ in range(100)], axis=0)
     intervals = [found(60) for _ in range(30)]
@@ -138,7 +139,7 @@ def test_intervals_hold_the_expected_score_about_as_often_as_they_say():
 
 
 def test_an_interval_is_the_spread_of_the_draws_set_around_the_score():
-    found = cross_validate_probe(linear_code(5.0), DISTANCES, SCENES, n_bootstrap=40, level=0.8)
+    found = cross_validate_probe(linear_code(5.0), DISTANCES, SCENES, level=0.8, **(QUICK | {"n_bootstrap": 40}))
     # Draws hold fewer distinct scenes: unshifted, the interval would lie too low.
     assert found.draws[:, 0].mean() < found.score[0]
     for end, share in ((found.low, 0.1), (found.high, 0.9)):
@@ -148,7 +149,8 @@ def test_an_interval_is_the_spread_of_the_draws_set_around_the_score():
 
 def test_an_interval_is_wider_at_a_higher_level_and_lies_around_the_score():
     wide, narrow = (
-        cross_validate_probe(linear_code(3.0), DISTANCES, SCENES, n_bootstrap=60, level=level) for level in (0.95, 0.5)
+        cross_validate_probe(linear_code(3.0), DISTANCES, SCENES, level=level, **(QUICK | {"n_bootstrap": 60}))
+        for level in (0.95, 0.5)
     )
     assert (wide.low <= narrow.low).all()
     assert (wide.high >= narrow.high).all()
@@ -158,12 +160,13 @@ def test_an_interval_is_wider_at_a_higher_level_and_lies_around_the_score():
 
 def test_items_of_a_group_do_not_narrow_the_interval():
     X = linear_code(2.0)
-    once = cross_validate_probe(X, DISTANCES, SCENES, n_bootstrap=60)
+    quick = QUICK | {"n_bootstrap": 60}
+    once = cross_validate_probe(X, DISTANCES, SCENES, **quick)
     copied = cross_validate_probe(
         np.repeat(X, 4, axis=0),
         np.repeat(DISTANCES, 4),
         np.repeat(SCENES, 4),
-        n_bootstrap=60,
+        **quick,
         alphas=tuple(4 * alpha for alpha in ALPHAS),  # four copies of an item weigh four times as much against the penalty
     )
     np.testing.assert_allclose(copied.low, once.low, atol=1e-6)
@@ -216,11 +219,11 @@ def test_the_closed_form_classifier_is_about_as_good_as_logistic_regression():
 
 
 def test_the_frame_has_a_row_per_metric():
-    found = cross_validate_probe(linear_code(3.0), DISTANCES, SCENES, n_bootstrap=0, n_controls=0)
+    found = cross_validate_probe(linear_code(3.0), DISTANCES, SCENES, **QUICK)
     frame = found.to_frame()
     assert list(frame["metric"]) == ["r2", "mae"]
     assert list(frame["score"]) == list(found.score)
-    assert frame[["low", "high", "control", "selectivity"]].isna().all().all()
+    assert frame[["low", "high", "control", "selectivity", "p_value", "nuisance", "residual", "bits"]].isna().all().all()
     assert set(frame["n_items"]) == {60}
 
 
@@ -284,6 +287,9 @@ def test_lengths_that_differ_are_refused():
         ({"alphas": ()}, "alphas is empty"),
         ({"alphas": (0.0,)}, "alpha=0.0 must be a finite number above 0"),
         ({"n_bootstrap": -1}, "n_bootstrap=-1 must be at least 0"),
+        ({"n_permutations": -1}, "n_permutations=-1 must be at least 0"),
+        ({"nuisances": np.ones((59, 1))}, "X has 60, y has 60, groups has 60, nuisances has 59"),
+        ({"nuisances": np.full((60, 1), np.nan)}, "nuisances holds 60 values that are NaN"),
         ({"level": 1.0}, "level=1.0 must lie between 0 and 1"),
         ({"kind": "ranking"}, "kind='ranking' is not one of: 'classification', 'regression'"),
         ({"probe": "forest"}, "probe='forest' is not one of: 'ridge', 'discriminant', 'logistic', 'mean_difference'"),
