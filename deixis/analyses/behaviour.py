@@ -42,7 +42,14 @@ SCORE_COLUMNS = (
     "noise_floor",
     "accuracy_low",
     "accuracy_high",
+    "js_corrected",
+    "js_null",
+    "js_null_high",
+    "n_scored",
 )
+ANSWERS = ("all", "recognised")
+MIN_RECOGNISED = 5
+"""A cell with fewer recognised items than this is missing: its distance would be noise."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,8 @@ class Behaviour:
     """None, ``"synthetic"`` or the path of the CSV file."""
     base: float
     """Of the logarithm in the Jensen-Shannon distance."""
+    answers: str
+    """``all`` items, or the ``recognised`` alone."""
     _rows: "pd.DataFrame"
     _scores: "pd.DataFrame"
 
@@ -63,9 +72,9 @@ class Behaviour:
     def to_frame(self) -> "pd.DataFrame":
         """One row per language, condition, region and term.
 
-        ``proportion`` with its interval ``low, high`` (95 %, scenes drawn again); ``corrected``: divided by the blank condition's
-        share of the term (at least :data:`PRIOR_FLOOR`) and made to sum to 1, a diagnostic of word priors and never ranked (NaN
-        without blank items); ``reference``; ``n`` items.
+        ``proportion`` with its interval ``low, high`` (95 %, figures drawn again); ``corrected``: divided by the blank
+        condition's share of the term (at least :data:`PRIOR_FLOOR`) and made to sum to 1, a diagnostic of word priors and never
+        ranked (NaN without blank items); ``reference``; ``n`` items. A cell of too few items has its ``n`` and NaN.
         """
         return self._rows.copy()
 
@@ -75,9 +84,12 @@ class Behaviour:
         ``js_distance`` from the reference with its interval ``low, high``; ``js_uniform``, the uniform distribution's; and
         ``noise_floor``, the mean distance that as many answers as the reference rests on would have if they were drawn from
         exactly the reference (the synthetic speaker counts as resting on the run's own n). In the mean row the three are means
-        over regions. ``recognised`` counts answers in the template with the right colour and shape, out of ``n`` items (totals
-        in the mean row). ``accuracy``, with its own interval, is the share of right answers among items that have a truth. What
-        was not asked or not written is NaN.
+        over regions, and NaN if a region's is. ``js_corrected``: the bias that few items give a distance taken off
+        (:func:`~deixis.analyses.distributions.debiased_js_distance`); ``js_null`` and ``js_null_high``: mean and 95th percentile
+        of the distance between two random halves of the cell's figures, which is about twice what chance alone gives the whole
+        cell. ``recognised`` counts answers in the template with the right colour and shape, out of ``n`` items (totals
+        in the mean row), ``n_scored`` the items that the distances rest on. ``accuracy``, with its own interval, is the share of
+        right answers among items that have a truth. What was not asked or not written is NaN.
         """
         return self._scores.copy()
 
@@ -87,7 +99,14 @@ class Behaviour:
 
 
 def behaviour(
-    run: "Run", reference: str | Path | None = None, *, base: float = 2.0, n_boot: int = 2000, seed: int = 0
+    run: "Run",
+    reference: str | Path | None = None,
+    *,
+    base: float = 2.0,
+    answers: str = "all",
+    min_items: int | None = None,
+    n_boot: int = 2000,
+    seed: int = 0,
 ) -> Behaviour:
     """Describe a run's answers and compare them with a reference.
 
@@ -96,16 +115,17 @@ def behaviour(
         reference: None; ``"synthetic"`` (the bundled models' made-up speaker, not human data); or a CSV file of people's
             proportions with the columns ``language,region,term,proportion,n``.
         base: Of the logarithm; the published distances do not name theirs.
+        answers: ``"all"`` real items, or those alone whose written answer is ``"recognised"``, as published.
+        min_items: Cells of fewer items are NaN; None for 1, or :data:`MIN_RECOGNISED` where only recognised items are taken.
         n_boot: Bootstrap draws.
-        seed: Of the bootstrap and the noise floor.
+        seed: Of the bootstrap, the noise floor and the halves.
 
     Raises:
         ReferenceFileError: The reference lacks a cell or holds one that is no proportion.
-        ValueError: The run has neither options with terms nor items with a truth, a logit is not finite,
-            a region is no whole number, or an item has terms for some of its options only.
+        ValueError: The run has neither options with terms nor items with a truth, a logit is not finite, a region is no whole
+            number, an item has terms for some of its options only, or recognised answers are asked for that were not written.
     """
-    if base <= 1 or n_boot < 1:
-        raise ValueError(f"base={base} must be above 1 and n_boot={n_boot} at least 1.")
+    _check_arguments(base, answers, min_items, n_boot)
     table = option_table(run)
     _check_terms(table)
     table = table[table["term"].notna() & table["region"].notna()]
@@ -114,7 +134,8 @@ def behaviour(
         raise ValueError(
             "the run has neither options with a term and a region nor items with a truth; behaviour has nothing to score."
         )
-    cells = list(cells_of(table))
+    least = min_items or (MIN_RECOGNISED if answers == "recognised" else 1)
+    cells = [_answering(cell, judged, answers, least) for cell in cells_of(table)]
     known = _reference(reference, cells)
     model = str(run.info["model"])
     rows = [row for cell in cells for row in _describe(cell, cells, known, n_boot, seed)]
@@ -123,9 +144,30 @@ def behaviour(
         model,
         None if reference is None else str(reference),
         base,
+        answers,
         _frame(model, rows, COLUMNS),
         _frame(model, scores, SCORE_COLUMNS),
     )
+
+
+def _check_arguments(base: float, answers: str, min_items: int | None, n_boot: int) -> None:
+    if base <= 1 or n_boot < 1:
+        raise ValueError(f"base={base} must be above 1 and n_boot={n_boot} at least 1.")
+    if answers not in ANSWERS:
+        raise ValueError(f"answers={answers!r} is not one of: {', '.join(map(repr, ANSWERS))}.")
+    if min_items is not None and min_items < 1:
+        raise ValueError(f"min_items={min_items} must be at least 1, or None.")
+
+
+def _answering(cell: Cell, judged: "pd.DataFrame", answers: str, least: int) -> Cell:
+    """The cell with the items that count; only answers to real pictures can be recognised."""
+    if answers == "all" or cell.condition != "real":
+        return cell.among(frozenset(cell.items), least)
+    mine = judged[judged["template"] & judged["item"].isin(cell.items)]
+    if not len(mine) or mine["right"].isna().any():
+        why = "holds no written answers" if len(mine) else f"has no colour and shape to judge {cell.items[0]!r} by"
+        raise ValueError(f"answers='recognised' needs answers that can be judged, and the run {why}; use answers='all'.")
+    return cell.among(frozenset(mine.loc[mine["right"] == 1.0, "item"]), least)
 
 
 def _check_terms(table: "pd.DataFrame") -> None:

@@ -2,13 +2,21 @@
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
-from deixis.analyses.distributions import bootstrap_means, interval, js_distance, sampling_noise
+from deixis.analyses.distributions import (
+    ClusterSums,
+    bootstrap_means,
+    debiased_js_distance,
+    interval,
+    js_distance,
+    sampling_noise,
+    split_half_distances,
+)
 from deixis.analyses.reference import Reference
 from deixis.benchmarks.judge import can_judge, judge
 from deixis.benchmarks.languages import TERMS
@@ -29,7 +37,7 @@ class Drawing:
 
 
 def rng_of(seed: int, *names: Any) -> np.random.Generator:
-    """A stream of each cell's own: adding a language leaves the others' intervals as they were."""
+    """A stream of its own for each name: adding a language leaves the others' intervals as they were."""
     return np.random.default_rng((seed, zlib.crc32(repr(names).encode())))
 
 
@@ -41,29 +49,66 @@ class Cell:
     condition: str
     region: int
     terms: tuple[str, ...]
+    items: tuple[str, ...]
+    """Their ids."""
     shares: Float[np.ndarray, "item term"]
-    scenes: Any
+    figures: Any
+    """Of each item: what is drawn again."""
+    names: tuple[str, ...]
+    """All figures of the language and condition: its regions share them, and their draws."""
+    asked: int
+    """How many items there were before any were left out."""
+    usable: bool = True
+    """False where too few items are left to be described."""
 
     @property
     def mean(self) -> Float[np.ndarray, " term"]:
-        """The cell's distribution."""
-        return self.shares.mean(axis=0)
+        """The cell's distribution; NaN where it is not usable."""
+        return self.shares.mean(axis=0) if self.usable else np.full(len(self.terms), np.nan)
+
+    @property
+    def sums(self) -> ClusterSums:
+        """Shares summed over figures."""
+        return ClusterSums.of(self.shares, self.figures, self.names)
 
     def draws(self, n_boot: int, seed: int) -> Float[np.ndarray, "draw term"]:
-        """The distribution when scenes are drawn again."""
-        return bootstrap_means(self.shares, self.scenes, n_boot, rng_of(seed, self.language, self.condition, self.region))
+        """The distribution when figures are drawn again, the same ones in every region; NaN in draws without an item."""
+        if not self.usable:
+            return np.full((n_boot, len(self.terms)), np.nan)
+        n = len(self.names)
+        times = rng_of(seed, self.language, self.condition).multinomial(n, np.full(n, 1 / n), size=n_boot)
+        return self.sums.means(times.astype(float))
+
+    def among(self, kept: frozenset[str], least: int) -> "Cell":
+        """The cell with these items alone, usable if at least ``least`` are left."""
+        mask = np.array([item in kept for item in self.items])
+        return replace(
+            self,
+            items=tuple(np.array(self.items)[mask]),
+            shares=self.shares[mask],
+            figures=self.figures[mask],
+            usable=int(mask.sum()) >= least,
+        )
 
 
 def cells_of(table: "pd.DataFrame") -> Iterator[Cell]:
     """The cells of an option table (see :func:`option_table`) whose options all carry terms, in order of appearance."""
     for language, spoken in table.groupby("language", sort=False):
         terms = tuple(term for term in TERMS if term in set(spoken["term"]))
-        for _, part in spoken.groupby(["condition", "region"], sort=False):
+        for (condition, _), part in spoken.groupby(["condition", "region"], sort=False):
             wide = part.pivot_table(index="item", columns="term", values="prob", aggfunc="sum", fill_value=0.0, sort=False)
-            scenes = part.drop_duplicates("item").set_index("item")["scene"]
-            shares = wide.reindex(columns=list(terms), fill_value=0.0).to_numpy(float)
-            condition, region = str(part["condition"].iloc[0]), int(part["region"].iloc[0])
-            yield Cell(str(language), condition, region, terms, shares, scenes.loc[wide.index].to_numpy())
+            figures = part.drop_duplicates("item").set_index("item")["figure"]
+            yield Cell(
+                language=str(language),
+                condition=str(condition),
+                region=int(part["region"].iloc[0]),
+                terms=terms,
+                items=tuple(wide.index),
+                shares=wide.reindex(columns=list(terms), fill_value=0.0).to_numpy(float),
+                figures=figures.loc[wide.index].to_numpy(),
+                asked=len(wide),
+                names=tuple(sorted(set(spoken.loc[spoken["condition"] == condition, "figure"].astype(str)))),
+            )
 
 
 def expected_shares(cell: Cell, known: Reference) -> Float[np.ndarray, " term"]:
@@ -73,13 +118,14 @@ def expected_shares(cell: Cell, known: Reference) -> Float[np.ndarray, " term"]:
 
 
 def judged_answers(run: "Run") -> "pd.DataFrame":
-    """Real items that say what is right: ``language region scene right template``; ``right`` is NaN where nothing was written."""
+    """Real items that say what is right: ``item language region scene right template``; ``right`` is NaN if nothing was written."""
     import pandas as pd
 
     items = [(number, item) for number, item in enumerate(run.items) if item.condition == "real" and can_judge(item)]
     answers = run.answers if items and run.info.get("answers", True) else None
     rows = [
         (
+            item.id,
             item.language,
             item.targets.get("region", np.nan),
             item.groups.get("scene", item.id),
@@ -88,7 +134,7 @@ def judged_answers(run: "Run") -> "pd.DataFrame":
         )
         for number, item in items
     ]
-    frame = pd.DataFrame(rows, columns=["language", "region", "scene", "right", "template"])
+    frame = pd.DataFrame(rows, columns=["item", "language", "region", "scene", "right", "template"])
     return frame.astype({"region": float, "right": float, "template": bool})  # an empty frame has no types of its own
 
 
@@ -111,32 +157,45 @@ def _language_rows(
         if cell is not None and (cell.language, cell.region) in known:
             distances, drawn = _distances(cell, known, how)
             draws.append(drawn)
-        counts = _counts(part, 0 if cell is None else len(cell.shares), how, language, region)
+        counts = _counts(part, 0 if cell is None else cell.asked, how, language, region)
+        counts["n_scored"] = 0 if cell is None else len(cell.shares)
         rows.append({"language": language, "region": region} | distances | counts)
-    compared = [row for row in rows if not np.isnan(row["js_distance"])]
+    compared = [row for row in rows if (language, row["region"]) in known and (language, row["region"]) in real]
+    # A region without its distance leaves the mean without one: a mean over other regions is another quantity.
     mean = {name: float(np.mean([row[name] for row in compared])) if compared else np.nan for name in _DISTANCES}
     if compared:
-        # Regions have scenes of their own, so that their draws are independent.
         mean["low"], mean["high"] = interval(np.mean(draws, axis=0), mean["js_distance"])
-    said = sum(len(cell.shares) for (code, _), cell in real.items() if code == language)
-    return [*rows, {"language": language, "region": "mean"} | mean | _counts(mine, said, how, language, "mean")]
+    cells = [cell for (code, _), cell in real.items() if code == language]
+    mean["js_null_high"] = np.nan
+    said, scored = sum(cell.asked for cell in cells), sum(len(cell.shares) for cell in cells)
+    return [
+        *rows,
+        {"language": language, "region": "mean"} | mean | _counts(mine, said, how, language, "mean") | {"n_scored": scored},
+    ]
 
 
-_DISTANCES = ("js_distance", "js_uniform", "noise_floor", "low", "high")
+_DISTANCES = ("js_distance", "js_uniform", "noise_floor", "low", "high", "js_corrected", "js_null", "js_null_high")
 
 
 def _distances(cell: Cell, known: Reference, how: Drawing) -> tuple[dict[str, float], Float[np.ndarray, " draw"]]:
     expected = expected_shares(cell, known)
-    distance = float(js_distance(cell.mean, expected, how.base))
-    means = cell.draws(how.n_boot, how.seed)
-    draws = js_distance(means, np.broadcast_to(expected, means.shape), how.base)
-    low, high = interval(draws, distance)
     uniform = np.full(len(expected), 1 / len(expected))
-    noise = sampling_noise(
+    found: dict[str, float] = dict.fromkeys(_DISTANCES, np.nan)
+    found["js_uniform"] = float(js_distance(uniform, expected, how.base))
+    found["noise_floor"] = sampling_noise(
         expected, known[cell.language, cell.region].n, how.base, rng_of(how.seed, "noise", cell.language, cell.region)
     )
-    values = (distance, float(js_distance(uniform, expected, how.base)), noise, low, high)
-    return dict(zip(_DISTANCES, values, strict=True)), draws
+    if not cell.usable:
+        return found, np.full(how.n_boot, np.nan)
+    means = cell.draws(how.n_boot, how.seed)
+    draws = js_distance(means, np.broadcast_to(expected, means.shape), how.base)
+    found["js_distance"] = float(js_distance(cell.mean, expected, how.base))
+    found["low"], found["high"] = interval(draws, found["js_distance"])
+    found["js_corrected"] = debiased_js_distance(cell.sums, expected, how.base)
+    halves = split_half_distances(cell.sums, how.base, rng_of(how.seed, "halves", cell.language, cell.region))
+    if len(halves):
+        found["js_null"], found["js_null_high"] = float(halves.mean()), float(np.quantile(halves, 0.95))
+    return found, draws
 
 
 def _counts(judged: "pd.DataFrame", said: int, how: Drawing, *names: Any) -> dict[str, float]:

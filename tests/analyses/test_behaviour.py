@@ -104,6 +104,108 @@ def test_answers_are_counted_by_cell_and_summed_in_the_mean_row():
     assert scores["js_distance"].isna().all()
 
 
+def recognised_in(shapes):
+    """Answers of which those to other shapes name a lemon."""
+    return [right_answer(item) if item.groups["shape"] in shapes else "This red lemon" for item in ITEMS]
+
+
+def test_recognised_answers_alone_are_described():
+    """Shares that depend on the shape: only those of recognised shapes may count, and by hand they are known."""
+
+    def shares(item):
+        high = 0.9 if item.groups["shape"] in ("star", "cross") else 0.2
+        return by_term(item, dict.fromkeys(SYNTHETIC_SPEAKER[item.language][1], (1 - high) / 2) | {"proximal": high})
+
+    items = ITEMS.filter(lambda i: i.language == "ja")
+    answers = [a for a, i in zip(recognised_in(("star", "cross")), ITEMS, strict=True) if i.language == "ja"]
+    run = FakeRun(items, shares, answers=answers)
+    some, every = (behaviour(run, "synthetic", answers=which, n_boot=50) for which in ("recognised", "all"))
+    proximal = some.to_frame().set_index(["term", "region"]).loc["proximal"]
+    assert proximal["proportion"].tolist() == pytest.approx([0.9] * 3)
+    assert proximal["n"].tolist() == [8] * 3
+    assert every.to_frame().set_index(["term", "region"]).loc[("proximal", 1), "proportion"] == pytest.approx(
+        (2 * 0.9 + 3 * 0.2) / 5
+    )
+    scores = some.scores().set_index("region")
+    assert scores["n"].tolist() == [20, 20, 20, 60]
+    assert scores["n_scored"].tolist() == [8, 8, 8, 24]
+    assert scores["recognised"].tolist() == [8, 8, 8, 24]
+    expected = jensenshannon([0.9, 0.05, 0.05], list(SYNTHETIC_SPEAKER["ja"][1].values()), base=2)
+    assert scores.loc[1, "js_distance"] == pytest.approx(expected, abs=1e-5)
+    assert every.scores()["n_scored"].tolist() == [20, 20, 20, 60]
+
+
+def test_cells_of_too_few_recognised_answers_are_missing_with_their_count():
+    answers = recognised_in(("star",))  # four of twenty in every cell
+    run = FakeRun(ITEMS, speaker, answers=answers)
+    missing = behaviour(run, "synthetic", answers="recognised", n_boot=20)
+    assert missing.to_frame()["proportion"].isna().all()
+    assert (missing.to_frame()["n"] == 4).all()
+    scores = missing.scores()
+    assert scores[["js_distance", "js_corrected", "js_null", "low"]].isna().all().all()
+    assert scores["js_uniform"].notna().all()
+    assert set(scores["n_scored"]) == {4, 12}
+    there = behaviour(run, "synthetic", answers="recognised", min_items=4, n_boot=20).scores()
+    np.testing.assert_allclose(there["js_distance"], 0, atol=1e-3)
+
+
+def test_a_language_with_one_region_missing_has_no_mean():
+    answers = [right_answer(i) if i.targets["region"] != 2.0 else "?" for i in ITEMS]
+    scores = behaviour(FakeRun(ITEMS, speaker, answers=answers), "synthetic", answers="recognised", n_boot=20).scores()
+    scores = scores.set_index(["language", "region"])["js_distance"]
+    assert scores.loc[("en", [1, 3])].notna().all()
+    assert scores.loc[("en", [2, "mean"])].isna().all()
+
+
+def test_recognised_answers_need_answers_that_can_be_judged():
+    with pytest.raises(ValueError, match="the run holds no written answers; use answers='all'"):
+        behaviour(FakeRun(ITEMS, speaker), "synthetic", answers="recognised")
+    bare = Items(replace(item, groups={"scene": item.groups["scene"]}) for item in ITEMS)
+    with pytest.raises(ValueError, match="has no colour and shape to judge"):
+        behaviour(FakeRun(bare, speaker, answers=["x"] * len(bare)), answers="recognised")
+    with pytest.raises(ValueError, match="answers='right' is not one of: 'all', 'recognised'"):
+        behaviour(FakeRun(ITEMS, speaker), answers="right")
+    with pytest.raises(ValueError, match="min_items=0 must be at least 1"):
+        behaviour(FakeRun(ITEMS, speaker), min_items=0)
+
+
+def test_regions_share_the_figures_that_are_drawn():
+    """A figure's liking for "this" is the same in all regions: their distances move together, so the mean's interval is wide."""
+
+    def by_figure(item):
+        rng = np.random.default_rng(zlib.crc32(item.groups["figure"].encode()))
+        high = float(0.02 + 0.2 * rng.beta(2, 2))  # below every region's reference: all distances fall with it
+        return by_term(item, {"proximal": high, "distal": 1 - high})
+
+    items = ITEMS.filter(lambda i: i.language == "en")
+    scores = behaviour(FakeRun(items, by_figure), n_boot=4000).to_frame().set_index(["term", "region"]).loc["proximal"]
+    assert scores["low"].round(5).nunique() == 1  # the same figures, and so the same draws, in every region
+    mean = behaviour(FakeRun(items, by_figure), "synthetic", n_boot=4000).scores().set_index("region")
+    # Independent draws would make the mean's interval narrower by the root of three.
+    widths = (mean["high"] - mean["low"]).astype(float)
+    assert widths["mean"] > 0.75 * widths[[1, 2, 3]].mean()
+
+
+def test_the_correction_and_the_null_are_those_of_the_cells_figures():
+    result = behaviour(FakeRun(ITEMS, noisy), "synthetic", n_boot=20).scores().set_index(["language", "region"])
+    items = [i for i in ITEMS if i.language == "ja" and i.targets["region"] == 1.0]
+    shares = np.array([list(noisy(i).values()) for i in items])
+    reference = np.array(list(SYNTHETIC_SPEAKER["ja"][1].values()))
+    distance = lambda rows: jensenshannon(rows.mean(axis=0), reference, base=2)  # noqa: E731
+    left_out = np.mean([distance(np.delete(shares, k, axis=0)) for k in range(20)])
+    expected = max(20 * distance(shares) - 19 * left_out, 0)
+    assert result.loc[("ja", 1), "js_corrected"] == pytest.approx(expected, abs=1e-4)
+    assert result.loc[("ja", 1), "js_corrected"] < result.loc[("ja", 1), "js_distance"]
+    assert result.loc[("ja", "mean"), "js_corrected"] == pytest.approx(result.loc[("ja", [1, 2, 3]), "js_corrected"].mean())
+    rng = np.random.default_rng(0)
+    halves = []
+    for _ in range(2000):
+        order = rng.permutation(20)
+        halves.append(jensenshannon(shares[order[:10]].mean(axis=0), shares[order[10:]].mean(axis=0), base=2))
+    assert result.loc[("ja", 1), "js_null"] == pytest.approx(np.mean(halves), rel=0.05)
+    assert result.loc[("ja", 1), "js_null_high"] == pytest.approx(np.quantile(halves, 0.95), rel=0.08)
+
+
 def test_what_was_not_written_or_asked_is_nan_and_not_zero():
     scores = behaviour(FakeRun(ITEMS, speaker), "synthetic", n_boot=20).scores()
     assert scores["recognised"].isna().all()

@@ -6,8 +6,18 @@ from math import comb, log2, sqrt
 import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
+from scipy.stats import binom
 
-from deixis.analyses.distributions import bootstrap_means, interval, js_distance, option_table, sampling_noise
+from deixis.analyses.distributions import (
+    ClusterSums,
+    bootstrap_means,
+    debiased_js_distance,
+    interval,
+    js_distance,
+    option_table,
+    sampling_noise,
+    split_half_distances,
+)
 from deixis.benchmarks import memory_game
 from tests.analyses.fake_run import FakeRun
 
@@ -86,3 +96,98 @@ def test_a_logit_that_is_not_finite_names_its_item():
     run = FakeRun(items, lambda item: {"this": 1.0, "that": np.nan if item is items[1] else 1.0})
     with pytest.raises(ValueError, match=rf"item '{items[1].id}' has the logit nan for 'that'"):
         option_table(run)
+
+
+def one_hot(rng: np.random.Generator, p: np.ndarray, n: int) -> np.ndarray:
+    return np.eye(len(p))[rng.choice(len(p), size=n, p=p)]
+
+
+def each_alone(values: np.ndarray) -> ClusterSums:
+    return ClusterSums.of(values, np.arange(len(values)))
+
+
+def counted(ones: int, n: int) -> ClusterSums:
+    """n answers of two terms, ``ones`` of them the first."""
+    return each_alone(np.eye(2)[[0] * ones + [1] * (n - ones)])
+
+
+@pytest.mark.parametrize("p", [0.35, 0.8])
+def test_the_expected_bias_is_the_closed_form_and_the_jackknife_takes_it_off(p):
+    """Two terms: the expectation over all binomial outcomes is a sum, so that nothing is left to chance."""
+    n, reference = 40, np.array([0.55, 0.45])
+    far = lambda x: float(js_distance(np.array([x, 1 - x]), reference))  # noqa: E731
+    weights = binom.pmf(np.arange(n + 1), n, p)
+    raw = sum(w * far(ones / n) for ones, w in enumerate(weights)) - far(p)
+    corrected = sum(w * debiased_js_distance(counted(ones, n), reference) for ones, w in enumerate(weights)) - far(p)
+    step = 1e-3
+    curvature = (far(p + step) - 2 * far(p) + far(p - step)) / step**2
+    assert raw == pytest.approx(curvature * p * (1 - p) / (2 * n), rel=0.35)  # first order in 1 / n
+    assert raw > 0
+    assert abs(corrected) < 0.35 * raw
+
+
+def test_the_divergence_of_answers_drawn_from_the_reference_is_k_less_1_over_8_n():
+    """Where the truth is 0: to first order chi-square over 8 n, and the jackknife leaves about two thirds of the distance."""
+    p, n, rng = np.array([0.5, 0.3, 0.2]), 60, np.random.default_rng(0)
+    raw, corrected = [], []
+    for _ in range(1000):
+        cells = each_alone(one_hot(rng, p, n))
+        raw.append(float(js_distance(cells.sums.mean(axis=0), p, np.e)))
+        corrected.append(debiased_js_distance(cells, p, np.e))
+    assert np.mean(np.square(raw)) == pytest.approx((len(p) - 1) / (8 * n), rel=0.08)  # standard error 3 %
+    assert 0.5 < np.mean(corrected) / np.mean(raw) < 0.8
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.3, 0.2), (0.53, 0.29, 0.18), (0.6, 0.3, 0.1), (0.85, 0.1, 0.05)])
+def test_the_corrected_distance_lies_nearer_to_the_truth_than_the_raw_one(shares):
+    """Items as models give them, whole distributions around a mean, in figures of two items that go together."""
+    reference, mean, rng = np.array([0.5, 0.3, 0.2]), np.array(shares), np.random.default_rng(1)
+    truth = float(js_distance(mean, reference))
+    raw, corrected = [], []
+    for _ in range(600):
+        values = np.repeat(rng.dirichlet(3 * mean, size=10), 2, axis=0)
+        cells = ClusterSums.of(values, np.repeat(np.arange(10), 2))
+        raw.append(float(js_distance(values.mean(axis=0), reference)))
+        corrected.append(debiased_js_distance(cells, reference))
+    assert np.mean(raw) > truth + 3 * np.std(raw) / np.sqrt(len(raw))  # biased upward
+    assert abs(np.mean(corrected) - truth) < 0.75 * abs(np.mean(raw) - truth)
+
+
+def test_no_correction_is_made_where_items_do_not_differ():
+    reference = np.array([0.7, 0.3])
+    same = each_alone(np.tile([0.5, 0.5], (6, 1)))
+    assert debiased_js_distance(same, reference) == pytest.approx(jensenshannon([0.5, 0.5], reference, base=2))
+    assert np.isnan(debiased_js_distance(ClusterSums.of(np.tile([0.5, 0.5], (4, 1)), np.zeros(4)), reference))
+
+
+def test_two_halves_lie_about_twice_as_far_apart_as_the_whole_from_its_truth():
+    p, n, rng = np.array([0.5, 0.5]), 40, np.random.default_rng(2)
+    whole, halves = [], []
+    for _ in range(300):
+        cells = each_alone(one_hot(rng, p, n))
+        whole.append(float(js_distance(cells.sums.mean(axis=0), p)))
+        halves.append(split_half_distances(cells, 2.0, rng, splits=20).mean())
+    assert np.mean(halves) / np.mean(whole) == pytest.approx(2.0, rel=0.1)
+
+
+def test_halves_of_equal_items_do_not_differ_and_one_cluster_has_no_halves():
+    rng = np.random.default_rng(0)
+    np.testing.assert_allclose(split_half_distances(each_alone(np.tile([0.2, 0.8], (7, 1))), 2.0, rng), 0, atol=1e-7)
+    assert len(split_half_distances(ClusterSums.of(np.eye(2), np.zeros(2)), 2.0, rng)) == 0
+    two = split_half_distances(each_alone(np.eye(2)), 2.0, rng)
+    np.testing.assert_allclose(two, 1.0)  # disjoint
+
+
+def test_sums_over_clusters_keep_the_order_of_names_and_have_no_mean_without_items():
+    sums = ClusterSums.of(np.array([[1.0], [2.0], [4.0]]), np.array(["b", "c", "b"]), names=("c", "a", "b"))
+    assert sums.sums.ravel().tolist() == [2, 0, 5]
+    assert sums.sizes.tolist() == [1, 0, 2]
+    means = sums.means(np.array([[1.0, 1.0, 1.0], [0.0, 3.0, 0.0], [2.0, 0.0, 1.0]]))
+    np.testing.assert_allclose(means.ravel(), [7 / 3, np.nan, 9 / 4])
+    assert sums.filled.sizes.tolist() == [1, 2]
+
+
+def test_an_interval_of_nothing_is_nan():
+    assert np.isnan(interval(np.full(4, np.nan), 0.5)).all()
+    assert np.isnan(interval(np.ones(4), float("nan"))).all()
+    assert interval(np.array([np.nan, 1.0, 3.0]), 2.0, level=1.0) == (1.0, 3.0)
