@@ -118,7 +118,7 @@ def expected_shares(cell: Cell, known: Reference) -> Float[np.ndarray, " term"]:
 
 
 def judged_answers(run: "Run") -> "pd.DataFrame":
-    """Real items that say what is right: ``item language region scene right template``; ``right`` is NaN if nothing was written."""
+    """Real items that say what is right: ``item language region scene right template``; ``right`` NaN if nothing was written."""
     import pandas as pd
 
     items = [(number, item) for number, item in enumerate(run.items) if item.condition == "real" and can_judge(item)]

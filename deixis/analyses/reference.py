@@ -1,19 +1,23 @@
 """Reference distributions: the synthetic speaker, or people's proportions from a CSV file that the user supplies."""
 
+import codecs
 import csv
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from deixis.analyses.distributions import js_distance
 from deixis.benchmarks.languages import TERMS
 from deixis.benchmarks.speaker import SYNTHETIC_SPEAKER
 
 COLUMNS = ("language", "region", "term", "proportion", "n")
 REGIONS = (1, 2, 3)
 _TOLERANCE = 1e-3
+_STUDIED = ("en", "zh", "ja", "ko")
 
 
 class ReferenceFileError(ValueError):
@@ -58,6 +62,9 @@ def read_reference(path: str | Path, terms: Mapping[str, tuple[str, ...]], regio
 
     Raises:
         ReferenceFileError: The file or one of its cells cannot be used; the message says which.
+
+    Warns:
+        ReferenceWarning: The file contradicts what the human study reports in words (:func:`check_against_people`).
     """
     found: dict[tuple[str, int], dict[str, float]] = {}
     n: dict[tuple[str, int], float] = {}
@@ -87,14 +94,14 @@ def read_reference(path: str | Path, terms: Mapping[str, tuple[str, ...]], regio
         for term in terms[language]:
             if term not in found.get((language, region), {}):
                 raise ReferenceFileError(f"{path} has no line for {_cell((language, region))}, {term}; add it.")
-    return {key: Cell(found[key], n[key]) for key in wanted}
+    reference = {key: Cell(found[key], n[key]) for key in wanted}
+    for sentence in check_against_people(reference, path):
+        warnings.warn(sentence, ReferenceWarning, stacklevel=2)
+    return reference
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    try:
-        text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ReferenceFileError(f"the reference {path} can't be read ({error}); give 'synthetic' or a CSV file.") from error
+    text = _text(path)
     reader = csv.DictReader(text.splitlines())
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
     if missing:
@@ -106,6 +113,62 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
         if None in row or None in row.values():
             raise ReferenceFileError(f"{where} has another number of fields than the first line; correct it.")
         yield where, row
+
+
+def _text(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ReferenceFileError(f"the reference {path} can't be read ({error}); give 'synthetic' or a CSV file.") from error
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ReferenceFileError(f"{path} is in UTF-16; save it as CSV in UTF-8.")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ReferenceFileError(
+            f"{path}, line {line} is not in UTF-8 (the byte 0x{raw[error.start]:02x}); save the file as CSV in UTF-8."
+        ) from error
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise ReferenceFileError(f"{path}, line {line} holds null characters, as UTF-16 does; save the file as CSV in UTF-8.")
+    return text
+
+
+class ReferenceWarning(UserWarning):
+    """A reference is well formed and disagrees with what is known of people."""
+
+
+def check_against_people(reference: Reference, path: str | Path) -> list[str]:
+    """Where a reference contradicts what the human study reports in words, a sentence each.
+
+    Of the four languages of arXiv 2607.07251 the study (Coventry et al. 2023, Nature Human Behaviour 7:2099-2110) is known to
+    show that the proximal term's share falls and the distal's rises with distance, that Japanese goes from kono by sono to ano,
+    and that English lies closer to uniform than Korean. Languages that the reference lacks are not looked at.
+    """
+    found = []
+    for language in dict.fromkeys(code for code, _ in reference):
+        if language not in _STUDIED or any((language, region) not in reference for region in REGIONS):
+            continue
+        cells = [reference[language, region].shares for region in REGIONS]
+        for term, way, sign in (("proximal", "fall", -1), ("distal", "rise", 1)):
+            shares = [cell[term] for cell in cells]
+            if not (sign * np.diff(shares) > 0).all():
+                said = ", ".join(f"{share:g}" for share in shares)
+                found.append(f"the {term} term of {language} should {way} with the region and goes {said}")
+        if language == "ja" and (modes := [max(cell, key=lambda term: cell[term]) for cell in cells]) != list(TERMS):
+            found.append(f"the most frequent terms of ja should go {', '.join(TERMS)} and go {', '.join(modes)}")
+    if all((language, region) in reference for language in ("en", "ko") for region in REGIONS):
+        english, korean = (_from_uniform(reference, language) for language in ("en", "ko"))
+        if english >= korean:
+            found.append(f"en should be closer to uniform than ko and lies {english:.2f} from it where ko lies {korean:.2f}")
+    return [f"{path}: {what}; the human study says so in words, so check the file." for what in found]
+
+
+def _from_uniform(reference: Reference, language: str) -> float:
+    """Mean Jensen-Shannon distance (base 2) of a language's regions from uniform."""
+    rows = [np.array(list(reference[language, region].shares.values())) for region in REGIONS]
+    return float(np.mean([js_distance(row, np.full(len(row), 1 / len(row))) for row in rows]))
 
 
 def _cell(key: tuple[str, int]) -> str:
