@@ -6,6 +6,10 @@ from deixis.probes.cross_validation import ProbeScores as ProbeScores
 from deixis.probes.cross_validation import cross_validate_probe as cross_validate_probe
 from deixis.probes.discriminant import DiscriminantProbe as DiscriminantProbe
 from deixis.probes.discriminant import MeanDifferenceProbe as MeanDifferenceProbe
+from deixis.probes.fit_many import LayerFits as LayerFits
+from deixis.probes.fit_many import ManyFits as ManyFits
+from deixis.probes.fit_many import fit_layers as fit_layers
+from deixis.probes.fit_many import fit_many as fit_many
 from deixis.probes.logistic import LogisticProbe as LogisticProbe
 from deixis.probes.power import TooFewItemsWarning as TooFewItemsWarning
 from deixis.probes.power import smallest_effect as smallest_effect
@@ -14,12 +18,16 @@ from deixis.probes.ridge import RidgeProbe as RidgeProbe
 __all__ = [
     "ALPHAS",
     "DiscriminantProbe",
+    "LayerFits",
     "LogisticProbe",
+    "ManyFits",
     "MeanDifferenceProbe",
     "NotEnoughDataError",
     "ProbeScores",
     "RidgeProbe",
     "TooFewItemsWarning",
     "cross_validate_probe",
+    "fit_layers",
+    "fit_many",
     "smallest_effect",
 ]

@@ -13,19 +13,22 @@ ERRORS = frozenset({"mae"})
 
 
 def balanced_accuracy(
-    predicted: Shaped[np.ndarray, "... item"], truth: Int[np.ndarray, " item"], weight: Float[np.ndarray, "... item"]
-) -> Float[np.ndarray, "..."]:
+    predicted: Shaped[np.ndarray, "*_"], truth: Int[np.ndarray, "*_"], weight: Float[np.ndarray, "*_"]
+) -> Float[np.ndarray, "*_"]:
     """Mean over the classes present of the share of their items that is predicted right (Brodersen et al. 2010)."""
     member = np.equal.outer(truth, np.unique(truth)).astype(float)
-    right = ((predicted == truth) * weight) @ member
-    size = np.broadcast_to(weight @ member, right.shape)
+    hit = (predicted == truth) * weight
+    # With one truth for all predictions it is one product of matrices.
+    right = hit @ member if truth.ndim == 1 else (hit[..., None, :] @ member)[..., 0, :]
+    size = weight @ member if truth.ndim == 1 else (weight[..., None, :] @ member)[..., 0, :]
+    size = np.broadcast_to(size, right.shape)
     recall = np.divide(right, size, out=np.zeros_like(right), where=size > 0)
     return np.asarray(recall.sum(axis=-1) / (size > 0).sum(axis=-1))
 
 
 def r2(
-    predicted: Float[np.ndarray, "... item"], truth: Float[np.ndarray, " item"], weight: Float[np.ndarray, "... item"]
-) -> Float[np.ndarray, "..."]:
+    predicted: Float[np.ndarray, "*_"], truth: Float[np.ndarray, "*_"], weight: Float[np.ndarray, "*_"]
+) -> Float[np.ndarray, "*_"]:
     """One minus squared error over the squared deviation from the mean of the truths that are scored.
 
     Where those truths are all the same, it is 1 for exact predictions and else 0, as in scikit-learn.
@@ -39,8 +42,8 @@ def r2(
 
 
 def mae(
-    predicted: Float[np.ndarray, "... item"], truth: Float[np.ndarray, " item"], weight: Float[np.ndarray, "... item"]
-) -> Float[np.ndarray, "..."]:
+    predicted: Float[np.ndarray, "*_"], truth: Float[np.ndarray, "*_"], weight: Float[np.ndarray, "*_"]
+) -> Float[np.ndarray, "*_"]:
     """Mean absolute error, in the target's unit."""
     return np.asarray((weight * np.abs(predicted - truth)).sum(axis=-1) / weight.sum(axis=-1))
 

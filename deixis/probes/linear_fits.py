@@ -1,0 +1,194 @@
+"""Linear probes in a row space: the same factorisation for every penalty and every target.
+
+A solver takes a row space, targets ``(subset, train, target, output)`` and penalties, and yields for each penalty, in order, the
+weights along the axes ``(subset, axis, target, output)`` and the intercepts ``(subset, target, output)``. Outputs are one value,
+or one score per class, of which the highest wins.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Shaped
+from sklearn.linear_model import LogisticRegression
+
+from deixis.probes.row_space import Array, RowSpace, Split, like, namespace, plain, row_spaces
+
+Solution = tuple[Float[Array, "subset axis target output"], Float[Array, "subset target output"]]
+
+
+def ridge(space: RowSpace, Y: Float[Array, "subset train target output"], alphas: Sequence[float]) -> Iterator[Solution]:
+    """Minimises ``sum_i w_i |y_i - z_i B - b|^2 + alpha |B|^2``: ``Z'WY / (length + alpha)`` along each axis."""
+    level, cross = _moments(space, Y)
+    for alpha in alphas:
+        yield cross / (space.length + alpha)[:, :, None, None], level
+
+
+def mean_difference(
+    space: RowSpace, member: Float[Array, "subset train target output"], alphas: Sequence[float]
+) -> Iterator[Solution]:
+    """The nearest class mean, which has no penalty."""
+    _, cross = _moments(space, member)
+    size = _sizes(space, member)
+    means = cross * _inverse(size)[:, None]
+    for _ in alphas:
+        yield means, _unless_absent(size, -0.5 * (means**2).sum(1))
+
+
+def discriminant(
+    space: RowSpace, member: Float[Array, "subset train target output"], alphas: Sequence[float]
+) -> Iterator[Solution]:
+    """Penalised discriminant analysis by way of ridge regression on the classes' indicators (Hastie, Buja and Tibshirani 1995).
+
+    With ``A`` the total scatter plus the penalty, ``N`` the class sizes and ``M`` the centred class means, the within scatter is
+    ``A - M' N M``, so that by Woodbury's identity ``W^-1 M' = A^-1 M' (1 - N G)^-1`` with ``G = M A^-1 M'``. Where the classes
+    separate and the penalty is small, ``1 - N G`` is all but singular: it is the residuals' share in each class, and summed from
+    these, not subtracted. A class without training items is never chosen.
+    """
+    xp = namespace(member)
+    _, cross = _moments(space, member)
+    size = _sizes(space, member)
+    inverse = _inverse(size)
+    cross = xp.moveaxis(cross, 1, 2)  # subset target axis output
+    length = space.length[:, None, :, None]
+    over = xp.where(length > 0, 1 / xp.where(length > 0, length, 1), 0)
+    turned = xp.moveaxis(cross, -1, -2)
+    total = size.sum(-1)[..., None]
+    unit = like(np.eye(member.shape[-1]), member)
+    # Indicators have covariance diag(N) - N N' / n; what the axes hold of it is their cross products.
+    outside = size[..., None] * (unit - (size / total)[..., None, :]) - turned @ (cross * over)
+    shares = (size / total)[..., None] * (size > 0)[..., None, :] + unit * (size == 0)[..., None]
+    for alpha in alphas:
+        shrunk = cross / (length + alpha)
+        residual = outside + turned @ (shrunk * over) * alpha
+        left = xp.linalg.inv(residual * inverse[..., None, :] + shares)
+        coef = shrunk @ (inverse[..., None] * left)
+        offset = -0.5 * (inverse[..., None] * (turned @ coef)).diagonal(0, -2, -1)
+        yield xp.moveaxis(coef, 2, 1), _unless_absent(size, offset)
+
+
+def logistic(space: RowSpace, member: Float[Array, "subset train target output"], alphas: Sequence[float]) -> Iterator[Solution]:
+    """Minimises ``sum of weighted log losses + alpha / 2 |B|^2``, one fit after the other."""
+    rows, targets, weight = plain(space.train), plain(member), plain(space.weight)
+    for alpha in alphas:
+        coef = np.zeros((rows.shape[0], rows.shape[2], *targets.shape[2:]))
+        intercept = np.full((rows.shape[0], *targets.shape[2:]), -np.inf)
+        for s, t in np.ndindex(targets.shape[0], targets.shape[2]):
+            codes = targets[s, :, t].argmax(axis=-1)
+            seen = np.unique(codes[weight[s] > 0])
+            if len(seen) == 1:
+                intercept[s, t, seen] = 0.0
+                continue
+            solver = LogisticRegression(C=1 / alpha, solver="newton-cholesky", tol=1e-8, max_iter=200)
+            solver.fit(rows[s][weight[s] > 0], codes[weight[s] > 0], sample_weight=weight[s][weight[s] > 0])
+            two = len(seen) == 2
+            coef[s][:, t, seen] = np.concatenate([-solver.coef_ / 2, solver.coef_ / 2]).T if two else solver.coef_.T
+            intercept[s, t, seen] = np.concatenate([-solver.intercept_ / 2, solver.intercept_ / 2]) if two else solver.intercept_
+        yield like(coef, member), like(intercept, member)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A probe that is fitted in a row space."""
+
+    target: str
+    """``regression`` or ``classification``."""
+    solve: Callable[[RowSpace, Any, Sequence[float]], Iterator[Solution]]
+    penalised: bool = True
+
+
+KINDS: dict[str, Kind] = {
+    "ridge": Kind(target="regression", solve=ridge),
+    "discriminant": Kind(target="classification", solve=discriminant),
+    "logistic": Kind(target="classification", solve=logistic),
+    "mean_difference": Kind(target="classification", solve=mean_difference, penalised=False),
+}
+"""Probes by name; the first of each kind of target is its default."""
+
+
+def held_out(
+    kind: str,
+    X: Float[Array, "item feature"],
+    weight: Float[np.ndarray, "subset item"],
+    targets: Shaped[np.ndarray, "target item"],
+    alphas: Sequence[float],
+) -> Shaped[np.ndarray, "target alpha subset item"]:
+    """Predictions of the items that each training set gives no weight; those of the others are left 0.
+
+    Args:
+        kind: A name in ``KINDS``.
+        X: Features; standardised on each training set.
+        weight: How often each item counts in each training set.
+        targets: Values, or class codes ``0..n-1``.
+        alphas: Penalties.
+    """
+    found = np.zeros(
+        (len(alphas), len(weight), weight.shape[1], len(targets)), dtype=float if KINDS[kind].target == "regression" else np.int64
+    )
+    coded = encoded(kind, targets)
+    for part, split, space, solutions in fits(kind, X, weight, coded, alphas):
+        for a, (coef, intercept) in enumerate(solutions):
+            split.put(predictions(kind, space, coef, intercept)[None], found[a : a + 1, part])
+    return np.moveaxis(found, -1, 0)
+
+
+def encoded(kind: str, targets: Shaped[np.ndarray, "target item"]) -> Float[np.ndarray, "item target output"]:
+    """What a solver is given for each item: its value, or 1 at its class."""
+    if KINDS[kind].target == "regression":
+        return np.asarray(targets.T[:, :, None], dtype=np.float64)
+    return np.eye(int(targets.max()) + 1)[targets.T]
+
+
+def fits(
+    kind: str,
+    X: Float[Array, "item feature"],
+    weight: Float[np.ndarray, "subset item"],
+    coded: Float[np.ndarray, "item target output"],
+    alphas: Sequence[float],
+) -> Iterator[tuple[slice, Split, RowSpace, Iterator[Solution]]]:
+    """The solutions of every penalty, for as many training sets at a time as memory allows."""
+    per_item = 4 * coded[0].size
+    Y = like(coded, X)
+    for part, split, space in row_spaces(X, weight, per_item=per_item):
+        yield part, split, space, KINDS[kind].solve(space, Y[like(split.rows, X)], alphas)
+
+
+def predictions(
+    kind: str,
+    space: RowSpace,
+    coef: Float[Array, "subset axis target output"],
+    intercept: Float[Array, "subset target output"],
+) -> Shaped[np.ndarray, "subset test target"]:
+    """Values, or codes of the classes with the highest score (the first of several)."""
+    flat = space.test @ coef.reshape(*coef.shape[:2], -1)
+    scores = flat.reshape(*flat.shape[:2], *coef.shape[2:]) + intercept[:, None]
+    return plain(scores[..., 0] if KINDS[kind].target == "regression" else scores.argmax(-1))
+
+
+def _moments(
+    space: RowSpace, Y: Float[Array, "subset train target output"]
+) -> tuple[Float[Array, "subset target output"], Float[Array, "subset axis target output"]]:
+    """Weighted means of the targets, and their products with the coordinates."""
+    flat = Y.reshape(*Y.shape[:2], -1)
+    weight = space.weight[:, :, None]
+    level = (weight * flat).sum(1) / weight.sum(1)
+    cross = space.train.swapaxes(1, 2) @ (weight * (flat - level[:, None]))
+    shape = Y.shape[2:]
+    return level.reshape(-1, *shape), cross.reshape(*cross.shape[:2], *shape)
+
+
+def _sizes(space: RowSpace, member: Float[Array, "subset train target output"]) -> Float[Array, "subset target output"]:
+    flat = member.reshape(*member.shape[:2], -1)
+    return (space.weight[:, None, :] @ flat)[:, 0].reshape(-1, *member.shape[2:])
+
+
+def _inverse(size: Float[Array, "subset target output"]) -> Float[Array, "subset target output"]:
+    xp = namespace(size)
+    return xp.where(size > 0, 1 / xp.where(size > 0, size, 1), 0)
+
+
+def _unless_absent(
+    size: Float[Array, "subset target output"], offset: Float[Array, "subset target output"]
+) -> Float[Array, "subset target output"]:
+    return namespace(size).where(size > 0, offset, -np.inf)

@@ -1,0 +1,173 @@
+"""fit_many against loops of scikit-learn pipelines, and what it refuses."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import Ridge
+from sklearn.metrics import balanced_accuracy_score, mean_absolute_error, r2_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from deixis.probes import DiscriminantProbe, MeanDifferenceProbe
+from deixis.probes.fit_many import fit_layers, fit_many
+
+ALPHAS = (0.1, 10.0, 1000.0)
+N, FOLDS = 60, np.arange(60) // 3 % 5
+
+
+def data(name: str, seed: int = 0) -> np.ndarray:
+    """Two layers of features of the kind that the name says."""
+    rng = np.random.default_rng(seed)
+    width = {"tall": 12, "collinear": 30}.get(name, 150)
+    X = rng.normal(size=(2, N, width)) + rng.normal(size=(2, 1, width))
+    if name == "collinear":
+        X = X[:, :, :8] @ rng.normal(size=(2, 8, width))
+        X[:, :, 1] = X[:, :, 0]
+    elif name == "constant":
+        X[:, :, ::5] = 7.0
+    elif name == "scaled":
+        X *= 10.0 ** rng.uniform(-6, 6, size=width)
+        # The massive activation of a few tokens: one fold's deviation tells nothing about the others'.
+        X[:, 0, :3] *= 1e4
+    return X
+
+
+SETS = ["wide", "tall", "collinear", "constant", "scaled"]
+
+
+def values(X: np.ndarray, seed: int = 1) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    Z = (X[0] - X[0].mean(axis=0)) / np.where(X[0].std(axis=0) > 0, X[0].std(axis=0), 1)
+    return np.stack([Z[:, 1] + Z[:, 2] + rng.normal(size=N), rng.normal(size=N)], axis=1)
+
+
+def classes(X: np.ndarray, unbalanced: bool = False) -> np.ndarray:
+    y = values(X)[:, 0]
+    return np.digitize(y, np.quantile(y, [0.75, 0.9] if unbalanced else [1 / 3, 2 / 3]))
+
+
+def pipelines(make, alpha, X, y):
+    """What people write: for every fold a scaler and an estimator, fitted on the other folds."""
+    return [make_pipeline(StandardScaler(), make(alpha)).fit(X[fold != FOLDS], y[fold != FOLDS]) for fold in range(5)]
+
+
+def raw_weights(pipeline):
+    """Coefficients and intercept in terms of the features as they were given."""
+    scaler, estimator = pipeline[0], pipeline[1]
+    coef = np.atleast_2d(estimator.coef_) / scaler.scale_
+    return coef, np.atleast_1d(estimator.intercept_) - coef @ scaler.mean_
+
+
+def held_out(fitted, X):
+    found = np.empty(N, dtype=fitted[0].predict(X[:1]).dtype)
+    for fold, pipeline in enumerate(fitted):
+        found[fold == FOLDS] = pipeline.predict(X[fold == FOLDS])
+    return found
+
+
+def close(got, expected, tolerance=1e-4):
+    """Relative to the length of the vector, feature by feature in units of what each adds to a prediction."""
+    assert np.abs(got - expected).max() <= tolerance * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_ridge_is_that_of_scikit_learn_on_every_layer_fold_penalty_target_and_permutation(name):
+    X = data(name)
+    Y = values(X)
+    orders = np.stack([np.random.default_rng(s).permutation(N) for s in range(2)])
+    got = fit_many(X, Y, FOLDS, alphas=ALPHAS, permutations=orders, keep=("predictions", "coefficients"))
+    for layer, a, target, order in np.ndindex(2, 3, 2, 3):
+        y = Y[:, target] if order == 0 else Y[orders[order - 1], target]
+        fitted = pipelines(lambda alpha: Ridge(alpha=alpha, solver="svd"), ALPHAS[a], X[layer], y)
+        expected = held_out(fitted, X[layer])
+        np.testing.assert_allclose(got.predictions[layer, a, target, order], expected, rtol=1e-6, atol=1e-7)
+        assert got.scores[layer, a, target, order] == pytest.approx(r2_score(y, expected), rel=1e-6)
+        for fold, pipeline in enumerate(fitted):
+            coef, intercept = raw_weights(pipeline)
+            place = (layer, fold, a, target, order)
+            close(got.coef[place] * pipeline[0].scale_, coef * pipeline[0].scale_)
+            np.testing.assert_allclose(got.intercept[place], intercept, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("unbalanced", [False, True])
+@pytest.mark.parametrize("name", SETS)
+def test_discriminants_are_the_estimator_fitted_one_by_one(name, unbalanced):
+    X = data(name)
+    y = classes(X, unbalanced)
+    got = fit_many(X, y, FOLDS, kind="discriminant", alphas=ALPHAS, keep=("predictions", "coefficients"))
+    for layer, a in np.ndindex(2, 3):
+        fitted = pipelines(lambda alpha: DiscriminantProbe(alpha=alpha), ALPHAS[a], X[layer], y)
+        expected = held_out(fitted, X[layer])
+        np.testing.assert_array_equal(got.predictions[layer, a, 0, 0], expected)
+        assert got.scores[layer, a, 0, 0] == pytest.approx(balanced_accuracy_score(y, expected))
+        for fold, pipeline in enumerate(fitted):
+            close(got.coef[layer, fold, a, 0, 0] * pipeline[0].scale_, raw_weights(pipeline)[0] * pipeline[0].scale_)
+
+
+def test_mean_differences_are_the_estimator_fitted_one_by_one():
+    X = data("wide")
+    y = classes(X)
+    got = fit_many(X, y, FOLDS, kind="mean_difference", keep=("predictions",))
+    expected = held_out(pipelines(lambda _: MeanDifferenceProbe(), 0, X[1], y), X[1])
+    np.testing.assert_array_equal(got.predictions[1, 0, 0, 0], expected)
+
+
+def test_weights_are_repeated_items():
+    X, times = data("wide")[0], np.random.default_rng(3).integers(1, 4, size=N)
+    Y = values(data("wide"))
+    rows = np.repeat(np.arange(N), times)
+    got = fit_many(X, Y, FOLDS, alphas=ALPHAS, weight=times.astype(float), keep=("predictions",))
+    repeated = fit_many(X[rows], Y[rows], FOLDS[rows], alphas=ALPHAS, keep=("predictions",))
+    np.testing.assert_allclose(got.predictions[..., rows], repeated.predictions, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(got.scores, repeated.scores, rtol=1e-8)
+
+
+def test_nested_predictions_leave_out_two_folds():
+    X = data("wide")[0]
+    y = values(data("wide"))[:, 0]
+    (got,) = fit_layers(X, y, FOLDS, alphas=(3.0,), nested=True)
+    for outer, inner in np.ndindex(5, 5):
+        seen, mine = (outer != FOLDS) & (inner != FOLDS), inner == FOLDS
+        expected = make_pipeline(StandardScaler(), Ridge(alpha=3.0)).fit(X[seen], y[seen]).predict(X[mine])
+        np.testing.assert_allclose(got.nested[outer, 0, 0, 0, mine], expected, rtol=1e-8, atol=1e-9)
+    np.testing.assert_array_equal(got.nested[FOLDS, 0, 0, 0, np.arange(N)], got.predictions[0, 0, 0])
+
+
+def test_layers_may_come_one_by_one_and_differ_in_width():
+    layers = [data("wide")[0], data("tall")[0]]
+    y = values(data("wide"))[:, 0]
+    got = fit_many((layer for layer in layers), y, FOLDS, alphas=ALPHAS)
+    for number, layer in enumerate(layers):
+        np.testing.assert_array_equal(got.scores[number], fit_many(layer, y, FOLDS, alphas=ALPHAS).scores[0])
+
+
+def test_another_metric_is_scored_as_scikit_learn_does():
+    X, y = data("tall"), values(data("tall"))[:, 0]
+    got = fit_many(X, y, FOLDS, metric="mae", keep=("predictions",))
+    assert got.scores[1, 2, 0, 0] == pytest.approx(mean_absolute_error(y, got.predictions[1, 2, 0, 0]))
+
+
+@pytest.mark.parametrize("kind", ["ridge", "discriminant", "mean_difference"])
+def test_tensors_give_what_arrays_give(kind):
+    X = data("wide")
+    y = values(X) if kind == "ridge" else classes(X)
+    arrays = fit_many(X, y, FOLDS, kind=kind, alphas=ALPHAS, keep=("predictions", "coefficients"))
+    tensors = fit_many(torch.as_tensor(X), y, FOLDS, kind=kind, alphas=ALPHAS, keep=("predictions", "coefficients"))
+    np.testing.assert_allclose(tensors.predictions, arrays.predictions, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(tensors.coef, arrays.coef, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("make", [np.float32, torch.float32, torch.bfloat16])
+def test_features_of_lower_precision_are_computed_on_in_float64(make):
+    X, y = data("wide"), values(data("wide"))
+    low = X.astype(make) if make is np.float32 else torch.as_tensor(X).to(make)
+    high = low.astype(float) if make is np.float32 else low.double()
+    np.testing.assert_array_equal(fit_many(low, y, FOLDS).scores, fit_many(high, y, FOLDS).scores)
+
+
+def test_float32_is_close_where_the_penalty_is_not_small():
+    X, y = data("wide"), values(data("wide"))
+    got = fit_many(X, y, FOLDS, alphas=(10.0,), precision="float32", keep=("predictions",))
+    np.testing.assert_allclose(
+        got.predictions, fit_many(X, y, FOLDS, alphas=(10.0,), keep=("predictions",)).predictions, atol=1e-4
+    )
