@@ -1,161 +1,35 @@
 """Which layers hold a target: one probe per layer, with its controls."""
 
 import os
-from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
 from deixis.analyses.probe_data import Chosen, ProbeData, choose_items, probe_data
-from deixis.analyses.style import MUTED, SERIES, axes
-from deixis.probes import ProbeScores, cross_validate_probe
+from deixis.analyses.progress import steps
+from deixis.analyses.sweep_plot import plot_layer_sweep as plot_layer_sweep
+from deixis.analyses.sweep_results import COLUMNS as COLUMNS
+from deixis.analyses.sweep_results import BestLayer as BestLayer
+from deixis.analyses.sweep_results import LayerScores, LayerSweep, among
+from deixis.probes import ProbeScores
 from deixis.probes.controls import recurring
-from deixis.probes.scores import ERRORS, SCORES
+from deixis.probes.cross_validation import Counts, cross_validated, p_values
+from deixis.probes.power import warn_of_few
+from deixis.probes.scores import ERRORS
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-
     from deixis.activations import Run
 
-CONTROLS = ("task", "interval")
-"""What a sweep can run beside its scores: the control task, and the bootstrap interval."""
+CONTROLS = ("task", "interval", "permutation", "nuisance", "residual", "untrained", "blank", "bits")
+"""What a sweep can run beside its scores: the control task, the bootstrap interval, the permutation test, the score from
+nuisances alone and without them, an untrained model, the blank picture, and the online code length."""
 CLASS_TARGETS = frozenset({"region"})
 """Targets that are classes, whatever their numbers."""
-# fmt: off
-COLUMNS = (
-    "model", "target", "role", "site", "layer", "language", "condition", "metric", "score", "low", "high", "chance", "control",
-    "selectivity", "p_value", "nuisance", "residual", "untrained", "blank", "bits", "n_items", "n_groups",
-)
-# fmt: on
-"""Of the frame, in order."""
-_SERIES = ("model", "target", "role", "site", "language", "condition")
-_LABELS = {"balanced_accuracy": "balanced accuracy", "r2": "$R^2$", "mae": "mean absolute error"}
-_PLACES = {"resid": "layer (residual stream entering block)"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class LayerScores:
-    """The probe of one layer."""
-
-    layer: int
-    language: str
-    """``all`` where languages are pooled."""
-    scores: ProbeScores
-    n_missing: int
-    """Items left out because they have no token of the role."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BestLayer:
-    """The layer that holds a target best, and a score that the choice has not flattered."""
-
-    model: str
-    target: str
-    role: str
-    site: str
-    language: str
-    condition: str
-    metric: str
-    layer: int
-    """Chosen by most folds; the earliest of several."""
-    score: float
-    """On each fold, of the layer that the other folds chose."""
-    by_fold: tuple[int, ...]
-    """The layer chosen for each fold."""
-
-    def to_frame(self) -> "pd.DataFrame":
-        """One row, first column ``model``; ``by_fold`` as text."""
-        import pandas as pd
-
-        return pd.DataFrame([vars(self) | {"by_fold": " ".join(map(str, self.by_fold))}])
-
-    def __str__(self) -> str:
-        chosen = ", ".join(map(str, self.by_fold))
-        return (
-            f"{self.model}: {self.target} is decoded best at {self.site} layer {self.layer} (role {self.role}, language "
-            f"{self.language}): {self.metric} {self.score:.3f} on folds that had no part in the choice; folds chose {chosen}"
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class LayerSweep:
-    """A probe's scores at every layer of one model."""
-
-    model: str
-    target: str
-    role: str
-    site: str
-    condition: str
-    cells: tuple[LayerScores, ...]
-    """By language, then layer."""
-
-    def __repr__(self) -> str:
-        layers = [cell.layer for cell in self.cells]
-        where = f"role {self.role}, {self.site} {min(layers)} to {max(layers)}"
-        return f"LayerSweep({self.model!r}, {self.target}, {where}; .to_frame(), .best(), .plot())"
-
-    def to_frame(self) -> "pd.DataFrame":
-        """One row per language, layer and metric; the columns are ``COLUMNS``, those of controls that were not run NaN.
-
-        ``selectivity`` is the score less the control, for errors the control less the score: positive is better. ``mae`` and its
-        ``low``, ``high``, ``chance`` and ``control`` are in the target's unit.
-        """
-        import pandas as pd
-
-        same = {"model": self.model, "target": self.target, "role": self.role, "site": self.site, "condition": self.condition}
-        rows = [
-            same | {"layer": cell.layer, "language": cell.language} | row
-            for cell in self.cells
-            for row in cell.scores.to_frame().to_dict("records")
-        ]
-        return pd.DataFrame(rows).reindex(columns=list(COLUMNS))
-
-    def best(self, metric: str | None = None, language: str | None = None) -> BestLayer:
-        """Choose the layer without the items it is scored on.
-
-        For every fold, the layer with the best score on the other folds is chosen, by probes that saw nothing of that fold
-        (neither for fitting nor for their penalty), and its predictions for the fold are kept; the score is that of all kept
-        predictions. The best of many layers' scores would be too good by chance.
-
-        Args:
-            metric: None for ``balanced_accuracy`` or ``r2``.
-            language: One of the sweep's; None for the only one.
-
-        Raises:
-            ValueError: No such metric or language, or several languages and none chosen.
-        """
-        spoken = tuple(dict.fromkeys(cell.language for cell in self.cells))
-        language = _among("language", spoken[0] if language is None and len(spoken) == 1 else language, spoken)
-        cells = [cell for cell in self.cells if cell.language == language]
-        metrics = cells[0].scores.metrics
-        metric = _among("metric", metric or metrics[0], metrics)
-        inner = np.stack([cell.scores.inner[:, metrics.index(metric)] for cell in cells])
-        chosen = (-inner if metric in ERRORS else inner).argmax(axis=0)
-        kept = [(cells[best].scores, cells[best].scores.fold == fold) for fold, best in enumerate(chosen)]
-        truth = np.concatenate([scores.truth[rows] for scores, rows in kept])
-        predicted = np.concatenate([scores.predicted[rows] for scores, rows in kept])
-        by_fold = tuple(cells[best].layer for best in chosen)
-        return BestLayer(
-            model=self.model,
-            target=self.target,
-            role=self.role,
-            site=self.site,
-            language=cells[0].language,
-            condition=self.condition,
-            metric=metric,
-            layer=min(by_fold, key=lambda layer: (-Counter(by_fold)[layer], layer)),
-            score=float(SCORES[metric](predicted, truth, np.ones(len(truth)))),
-            by_fold=by_fold,
-        )
-
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the first metric: ``plot_layer_sweep(self.to_frame(), ax)``."""
-        return plot_layer_sweep(self.to_frame(), ax)
 
 
 def layer_sweep(
@@ -167,6 +41,9 @@ def layer_sweep(
     condition: str = "real",
     controls: str | Sequence[str] = "default",
     *,
+    untrained: "Run | None" = None,
+    blank: "Run | None" = None,
+    nuisances: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
     language: str | None = None,
     task: str | None = None,
@@ -175,25 +52,32 @@ def layer_sweep(
     probe: str | None = None,
     n_folds: int = 5,
     n_controls: int = 20,
+    n_permutations: int = 200,
     n_bootstrap: int = 200,
+    n_orders: int = 5,
     seed: int = 0,
     workers: int | None = None,
+    progress: bool = False,
 ) -> LayerSweep:
-    """Decode a target from every recorded layer, on scenes the probe has not seen.
+    """Decode a target from every recorded layer, on scenes the probe has not seen, with everything it must be read beside.
 
-    Each layer gets the nested, grouped cross-validation of :func:`deixis.probes.cross_validate_probe`, with the same folds.
-    Vectors that are identical for several questions about a scene count once (``n_items`` is the number of distinct vectors).
+    Each layer gets the nested, grouped cross-validation of :func:`deixis.probes.cross_validate_probe`, with the same folds and
+    the same permutations. Vectors that are identical for several questions about a scene count once (``n_items`` is the number
+    of distinct vectors). Layer 0 at ``resid`` is the input embedding.
 
     Args:
         run: What :func:`deixis.record` or :func:`deixis.open_run` returns.
         target: A key of the items' ``targets``. ``region`` is decoded as classes (balanced accuracy), others as values (R2, and
             the mean absolute error in the target's unit).
         role: At which token positions.
-        site: Where in the model.
+        site: Where in the model: ``resid``, ``merger_in``, ``merger_out``, ``vision``, ... as recorded.
         groups: The items' group that is never split between training and test.
         condition: Of the items.
-        controls: ``"default"`` for all that the items allow, or a list of: ``task`` (the control task), ``interval`` (the
-            bootstrap).
+        controls: ``"default"`` for all of :data:`CONTROLS` that the items allow; ``"all"`` for every one of them, where one that
+            can't be run is an error which says what is missing; or a list of their names.
+        untrained: The same items recorded with :func:`deixis.untrained`, for the score of random weights.
+        blank: A run that holds the items in condition ``blank``; None for ``run`` itself, if it does.
+        nuisances: Which of the items' nuisances travel with the target; None for :data:`PIXELS`, those that all items have.
         layers: Numbers of recorded layers; None for all of them.
         language: A language's code; None pools all languages (``all``); ``"each"`` sweeps them one by one.
         task: Of the items; None for ``demonstrative`` where there are several.
@@ -202,9 +86,15 @@ def layer_sweep(
         probe: As for ``cross_validate_probe``.
         n_folds: As there.
         n_controls: Draws of the control task.
+        n_permutations: Exchanges of the scenes' labels.
         n_bootstrap: Draws of the bootstrap.
-        seed: Of folds, controls and bootstrap.
+        n_orders: Orders of the scenes, for the code length.
+        seed: Of folds, controls, permutations, bootstrap and orders.
         workers: Layers worked on at a time; None for one per core. The numbers do not depend on it.
+        progress: Show a progress bar on stderr if that is a terminal.
+
+    Warns:
+        TooFewItemsWarning: Fewer than 20 groups; it names the smallest effect that could have been seen.
 
     Raises:
         NotEnoughDataError: The items are too few for ``cross_validate_probe``. A ValueError.
@@ -214,47 +104,145 @@ def layer_sweep(
     if workers is not None and workers < 1:
         raise ValueError(f"workers={workers} must be at least 1, or None for one per core.")
     wanted = _controls(controls)
-    chosen = choose_items(run, target, groups=groups, types=types, condition=condition, task=task)
+    asked = {"groups": groups, "types": types, "task": task, "nuisances": nuisances}
+    chosen = choose_items(run, target, condition=condition, **asked)
     spoken = _languages(chosen, language)
     numbers = _layers(run, site, layers)
-    kind = kind or ("classification" if target in CLASS_TARGETS else "regression")
-
-    def score(layer: int, spoken_language: str, data: ProbeData) -> LayerScores:
-        scores = cross_validate_probe(
-            data.X,
-            data.target,
-            data.groups,
-            kind=kind,
-            probe=probe,
-            types=data.types if "task" in wanted and (controls != "default" or _recur(data)) else None,
-            n_folds=n_folds,
-            n_controls=n_controls,
+    beside = _beside(run, target, condition, untrained, blank, wanted, asked)
+    if controls != "default":
+        _refuse_missing(wanted, chosen, beside, types)
+    plan = _Plan(
+        controls=wanted,
+        strict=controls != "default",
+        kind=kind or ("classification" if target in CLASS_TARGETS else "regression"),
+        settings={"probe": probe, "n_folds": n_folds, "seed": seed},
+        counts=Counts(
+            n_controls=n_controls if "task" in wanted else 0,
+            n_permutations=n_permutations if "permutation" in wanted else 0,
             n_bootstrap=n_bootstrap if "interval" in wanted else 0,
-            seed=seed,
-        )
-        return LayerScores(layer=layer, language=spoken_language, scores=scores, n_missing=data.n_missing)
-
-    if "task" in wanted and controls != "default" and chosen.types is None:
-        raise ValueError(
-            f"types={types!r} is no group of these items, so there is no control task; leave 'task' out of controls."
-        )
+            n_orders=n_orders if "bits" in wanted else 0,
+        ),
+    )
+    where = {"site": site, "role": role}
+    jobs: list[tuple[str, int, Future[_Cell]]] = []
     # One limit around all threads: each of them setting and resetting it would leave it wrong.
     with threadpool_limits(limits=1), ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1) as pool:
-        jobs = []
         for name in spoken:
             for layer in numbers:
-                data = probe_data(run, chosen, site=site, layer=layer, role=role, language=None if name == "all" else name)
-                jobs.append(pool.submit(score, layer, name, data))
-        cells = tuple(job.result() for job in jobs)
+                place = where | {"layer": layer, "language": None if name == "all" else name}
+                data = probe_data(run, chosen, **place)
+                others = {key: probe_data(*source, **place) for key, source in beside.items()}
+                jobs.append((name, layer, pool.submit(plan.cell, data, others)))
+        done = [(name, layer, job.result()) for name, layer, job in steps(jobs, f"probing {target}", shown=progress)]
+    cells = tuple(cell for name in spoken for cell in _corrected([job for job in done if job[0] == name]))
+    warn_of_few(plan.kind, len(set(chosen.groups)), len(set(chosen.target.tolist())))
     return LayerSweep(model=str(run.info["model"]), target=target, role=role, site=site, condition=condition, cells=cells)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Cell:
+    """One layer, before its p-value is corrected for the others."""
+
+    scores: ProbeScores
+    beside: dict[str, Float[np.ndarray, " metric"]]
+    n_missing: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """What is done with the vectors of each layer."""
+
+    controls: tuple[str, ...]
+    strict: bool
+    kind: str
+    settings: dict[str, Any]
+    counts: Counts
+    none: Counts = field(default_factory=Counts)
+
+    def cell(self, data: ProbeData, others: dict[str, ProbeData]) -> _Cell:
+        taken = {"nuisance", "residual"} & set(self.controls)
+        scores = cross_validated(
+            data.X,
+            data.target,
+            data.groups,
+            kind=self.kind,
+            types=data.types if "task" in self.controls and (self.strict or _recur(data)) else None,
+            nuisances=data.nuisances if taken else None,
+            counts=self.counts,
+            **self.settings,
+        )
+        beside = {key: self._score(other) for key, other in others.items()}
+        return _Cell(scores=scores, beside=beside, n_missing=data.n_missing)
+
+    def _score(self, data: ProbeData) -> Float[np.ndarray, " metric"]:
+        return cross_validated(data.X, data.target, data.groups, kind=self.kind, counts=self.none, **self.settings).score
+
+
+def _corrected(done: "Sequence[tuple[str, int, _Cell]]") -> list[LayerScores]:
+    """The layers of one language, with p-values against the best layer of each permutation."""
+    metrics = done[0][2].scores.metrics
+    permuted = np.stack([cell.scores.permuted for _, _, cell in done])
+    errors = np.array([metric in ERRORS for metric in metrics])
+    best = np.where(errors, permuted.min(axis=0), permuted.max(axis=0))
+    nothing = np.full(len(metrics), np.nan)
+    return [
+        LayerScores(
+            layer=layer,
+            language=language,
+            scores=cell.scores,
+            p_value=p_values(metrics, cell.scores.score, best),
+            untrained=cell.beside.get("untrained", nothing),
+            blank=cell.beside.get("blank", nothing),
+            n_missing=cell.n_missing,
+        )
+        for language, layer, cell in done
+    ]
+
+
+def _beside(
+    run: "Run",
+    target: str,
+    condition: str,
+    untrained: "Run | None",
+    blank: "Run | None",
+    wanted: tuple[str, ...],
+    asked: dict[str, Any],
+) -> "dict[str, tuple[Run, Chosen]]":
+    """The runs and items of the untrained model and of the blank picture, where they are wanted and there."""
+    found = {}
+    if untrained is not None and "untrained" in wanted:
+        found["untrained"] = untrained, choose_items(untrained, target, condition=condition, **asked)
+        own = choose_items(run, target, condition=condition, **asked)
+        if found["untrained"][1].ids != own.ids:
+            raise ValueError("the untrained run holds other items than the run; record both with the same items.")
+    source = run if blank is None else blank
+    there = any(item.condition == "blank" for item in source.items)
+    if "blank" in wanted and condition != "blank" and there:
+        found["blank"] = source, choose_items(source, target, condition="blank", **asked)
+    return found
+
+
+def _refuse_missing(wanted: tuple[str, ...], chosen: Chosen, beside: dict[str, Any], types: str) -> None:
+    """Say what a control that was asked for lacks."""
+    lacks = {
+        "task": chosen.types is None and f"types={types!r} is no group of these items, so there is no control task",
+        "nuisance": chosen.nuisances is None and "these items have no nuisances",
+        "residual": chosen.nuisances is None and "these items have no nuisances",
+        "untrained": "untrained" not in beside and "no untrained run was given: record dx.untrained(vlm) and pass untrained=",
+        "blank": "blank" not in beside and "there are no items in condition 'blank': record items.with_condition('blank') too",
+    }
+    for name, reason in lacks.items():
+        if name in wanted and reason:
+            raise ValueError(f"{reason}; or leave {name!r} out of controls.")
+
+
 def _controls(controls: str | Sequence[str]) -> tuple[str, ...]:
-    if controls == "default":
+    if controls in ("default", "all"):
         return CONTROLS
     unknown = [controls] if isinstance(controls, str) else [name for name in controls if name not in CONTROLS]
     if unknown:
-        raise ValueError(f"controls={controls!r} must be 'default' or a list of: {', '.join(map(repr, CONTROLS))}.")
+        listed = ", ".join(map(repr, CONTROLS))
+        raise ValueError(f"controls={controls!r} must be 'default', 'all' or a list of: {listed}.")
     return tuple(controls)
 
 
@@ -274,13 +262,7 @@ def _languages(chosen: Chosen, language: str | None) -> list[str]:
         return ["all"]
     if language == "each":
         return spoken
-    return [_among("language", language, spoken)]
-
-
-def _among(name: str, value: str | None, options: Sequence[str]) -> str:
-    if value not in options or value is None:
-        raise ValueError(f"{name}={value!r} is not one of: {', '.join(map(repr, options))}.")
-    return value
+    return [among("language", language, spoken)]
 
 
 def _recur(data: ProbeData) -> bool:
@@ -289,50 +271,3 @@ def _recur(data: ProbeData) -> bool:
         return False
     codes = [np.unique(np.asarray(names), return_inverse=True)[1] for names in (data.types, data.groups)]
     return recurring(codes[0], codes[1])
-
-
-def plot_layer_sweep(frame: "pd.DataFrame", ax: "Axes | None" = None, metric: str | None = None) -> "Axes":
-    """Scores over layers: a curve with its interval per model (or role, language, ...), its control dashed, chance dotted.
-
-    Args:
-        frame: Of one sweep, or of several below each other.
-        ax: Drawn on; None for a new figure.
-        metric: None for the first in the frame.
-
-    Raises:
-        ValueError: The frame is empty or lacks the metric.
-    """
-    metrics = tuple(dict.fromkeys(frame["metric"]))
-    if not metrics:
-        raise ValueError("the frame has no rows to draw; pass a sweep's to_frame().")
-    metric = _among("metric", metric or metrics[0], metrics)
-    rows = frame[frame["metric"] == metric]
-    ax = axes(ax)
-    varying = [column for column in _SERIES if rows[column].nunique() > 1] or ["model"]
-    for number, (_, series) in enumerate(rows.groupby(list(_SERIES), sort=False)):
-        line = series.sort_values("layer")
-        colour = SERIES[number % len(SERIES)]
-        label = ", ".join(str(line[column].iloc[0]) for column in varying)
-        ax.plot(line["layer"], line["score"], color=colour, marker="o", markersize=4, label=label)
-        if line["low"].notna().any():
-            ax.fill_between(line["layer"], line["low"], line["high"], color=colour, alpha=0.18, linewidth=0)
-        if line["control"].notna().any():
-            ax.plot(line["layer"], line["control"], color=colour, linestyle="--", linewidth=1.2, label=f"{label}: control task")
-    for level in sorted(set(rows["chance"].round(6))):
-        ax.axhline(level, color=MUTED, linestyle=":", linewidth=1.2, label="chance" if metric not in ERRORS else "training mean")
-    _label(ax, rows, metric)
-    return ax
-
-
-def _label(ax: "Axes", rows: "pd.DataFrame", metric: str) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    targets = sorted(set(rows["target"]))
-    unit = " (m)" if metric in ERRORS and all(name.endswith("_m") for name in targets) else ""
-    ax.set_ylabel(f"{_LABELS[metric]}{unit}, {', '.join(targets)}")
-    sites = set(rows["site"])
-    ax.set_xlabel(_PLACES.get(sites.pop(), "layer") if len(sites) == 1 else "layer")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    handles, labels = ax.get_legend_handles_labels()
-    once = dict(zip(labels, handles, strict=True))
-    ax.legend(once.values(), once.keys(), frameon=False, fontsize="small")

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 SAME = 0.01
 """Vectors of one scene that lie closer than this share of the items' root-mean-square spread are one vector, seen twice."""
+PIXELS = ("object_row", "object_area", "brightness")
+"""Nuisances that a picture shows directly. The latents of decoupled scenes (``camera_pitch`` and the like) are not among them:
+together with the object's height they determine its distance, and taking them out would take the distance out."""
 _ROUNDING = 1e-5
 
 
@@ -27,6 +30,8 @@ class Chosen:
     groups: tuple[str, ...]
     types: tuple[str, ...] | None
     """None where the items have no such group."""
+    nuisances: Float[np.ndarray, "item nuisance"] | None
+    """None where the items have none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +42,22 @@ class ProbeData:
     target: Float[np.ndarray, " item"]
     groups: tuple[str, ...]
     types: tuple[str, ...] | None
+    nuisances: Float[np.ndarray, "item nuisance"] | None
     n_missing: int
     """Items left out because they have no token of the role."""
 
 
-def choose_items(run: "Run", target: str, *, groups: str, types: str, condition: str, task: str | None) -> Chosen:
-    """The items of one condition and task.
+def choose_items(
+    run: "Run",
+    target: str,
+    *,
+    groups: str,
+    types: str,
+    condition: str,
+    task: str | None,
+    nuisances: Sequence[str] | None = None,
+) -> Chosen:
+    """The items of one condition and task; ``nuisances`` None takes those of :data:`PIXELS` that all of them have.
 
     Raises:
         ValueError: No such items, no such target or group, a target that is not finite, or several tasks and none chosen; the
@@ -64,7 +79,16 @@ def choose_items(run: "Run", target: str, *, groups: str, types: str, condition:
         target=values,
         groups=tuple(str(_value(item, "groups", "groups", groups)) for item in members),
         types=tuple(item.groups[types] for item in members) if all(types in item.groups for item in members) else None,
+        nuisances=_nuisances(members, nuisances),
     )
+
+
+def _nuisances(items: "Sequence[Item]", names: Sequence[str] | None) -> Float[np.ndarray, "item nuisance"] | None:
+    if names is None:
+        names = [name for name in PIXELS if all(name in item.nuisances for item in items)]
+    if not names:
+        return None
+    return np.array([[_value(item, "nuisances", "nuisances", name) for name in names] for item in items], dtype=np.float64)
 
 
 def _those(items: list[tuple[int, "Item"]], name: str, value: str, read: "Callable[[Item], str]") -> list[tuple[int, "Item"]]:
@@ -119,12 +143,20 @@ def probe_data(run: "Run", chosen: Chosen, *, site: str, layer: int, role: str, 
     kept = np.flatnonzero(take)
     kept = kept[distinct(rows[kept], [(chosen.groups[i], chosen.target[i]) for i in kept])]
     return ProbeData(
-        X=rows[kept],
+        X=_settled(rows[kept]),
         target=chosen.target[kept],
         groups=tuple(chosen.groups[i] for i in kept),
         types=None if chosen.types is None else tuple(chosen.types[i] for i in kept),
+        nuisances=None if chosen.nuisances is None else chosen.nuisances[kept],
         n_missing=int(missing.sum()),
     )
+
+
+def _settled(rows: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item feature"]:
+    """Vectors that differ by rounding alone made equal: a blank picture is the same for all scenes, whatever batch it was in."""
+    mean = rows.mean(axis=0)
+    apart = np.linalg.norm(rows - mean, axis=1).max()
+    return np.tile(mean, (len(rows), 1)) if apart <= _ROUNDING * np.linalg.norm(mean) else rows
 
 
 def distinct(rows: Float[np.ndarray, "item feature"], scenes: list[tuple[str, float]]) -> Int[np.ndarray, " kept"]:

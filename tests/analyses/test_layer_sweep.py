@@ -14,6 +14,7 @@ from deixis.probes import cross_validate_probe
 WIDTH = 12
 RECORDED = {("resid", "answer"), ("resid", "object")}
 QUICK = {"controls": (), "workers": 1}
+FEW = {"n_bootstrap": 5, "n_controls": 2, "n_permutations": 3, "n_orders": 1, "workers": 1}
 FIGURES = tuple(f"{colour} {shape}" for colour in ("red", "blue") for shape in ("star", "cross", "circle", "square", "triangle"))
 
 
@@ -127,23 +128,25 @@ def test_region_is_decoded_as_classes_and_kind_overrides_that():
 
 def test_scores_and_controls_are_those_of_the_probe_on_the_same_arrays():
     run = written()
-    row = layer_sweep(run, "region", n_bootstrap=20, workers=1).to_frame().set_index("layer").loc[1]
+    counts = {"n_bootstrap": 20, "n_permutations": 9, "n_orders": 2}
+    row = layer_sweep(run, "region", **counts, layers=[1], workers=1).to_frame().iloc[0]
     direct = cross_validate_probe(
         run.rows[1].astype(np.float32).astype(float),
         [i.targets["region"] for i in run.items],
         [i.groups["scene"] for i in run.items],
         kind="classification",
         types=[i.groups["figure"] for i in run.items],
-        n_bootstrap=20,
+        **counts,
     )
     assert row["score"] == pytest.approx(direct.score[0])
     assert row["control"] == pytest.approx(direct.control[0])
     assert (row["low"], row["high"]) == (pytest.approx(direct.low[0]), pytest.approx(direct.high[0]))
+    assert (row["p_value"], row["bits"]) == (pytest.approx(direct.p_value[0]), pytest.approx(direct.bits))
 
 
 def test_workers_change_no_number():
     run = written()
-    one, three = (layer_sweep(run, "distance_m", n_bootstrap=5, n_controls=2, workers=w).to_frame() for w in (1, 3))
+    one, three = (layer_sweep(run, "distance_m", **(FEW | {"workers": w})).to_frame() for w in (1, 3))
     assert one.equals(three)
 
 
@@ -249,8 +252,12 @@ def test_a_role_without_any_token_is_refused():
         ({"groups": "room"}, "groups='room' is missing from item .*; it has: 'figure', 'scene'"),
         ({"condition": "black"}, "no items with condition='black'; it holds: 'real'"),
         ({"task": "distance"}, "no items with task='distance'; it holds: 'demonstrative'"),
-        ({"controls": "all"}, "controls='all' must be 'default' or a list of: 'task', 'interval'"),
-        ({"controls": ("task", "luck")}, "must be 'default' or a list of: 'task', 'interval'"),
+        ({"controls": "every"}, "controls='every' must be 'default', 'all' or a list of: 'task', 'interval', 'permutation'"),
+        ({"controls": ("task", "luck")}, "must be 'default', 'all' or a list of: 'task', 'interval', 'permutation'"),
+        ({"controls": "all"}, "these items have no nuisances; or leave 'nuisance' out of controls"),
+        ({"controls": ("untrained",)}, r"no untrained run was given: record dx.untrained\(vlm\) and pass untrained="),
+        ({"controls": ("blank",)}, "there are no items in condition 'blank'"),
+        ({"nuisances": ("tilt",)}, "nuisances='tilt' is missing from item .*; it has: nothing"),
         ({"controls": ("task",), "types": "mood"}, "types='mood' is no group of these items"),
         ({"controls": ("task",), "types": "scene"}, "no type has items in two groups"),
     ],
@@ -268,7 +275,7 @@ def test_several_tasks_without_demonstratives_need_a_choice():
 
 
 def test_without_recurring_types_the_default_leaves_the_control_task_out():
-    frame = layer_sweep(written(), "distance_m", types="scene", n_bootstrap=3, workers=1).to_frame()
+    frame = layer_sweep(written(), "distance_m", types="scene", **FEW).to_frame()
     assert frame["control"].isna().all()
     assert frame["low"].notna().all()
 
@@ -284,7 +291,7 @@ def test_best_in_words_and_as_a_frame():
 
 @pytest.fixture(scope="module")
 def sweep() -> LayerSweep:
-    return layer_sweep(written(), "distance_m", n_bootstrap=10, n_controls=3, workers=1)
+    return layer_sweep(written(), "distance_m", **(FEW | {"controls": ("task", "interval")}))
 
 
 def test_the_curve_its_control_and_chance_are_the_numbers_of_the_frame(sweep):
@@ -312,7 +319,7 @@ def test_models_below_each_other_get_a_curve_each(sweep):
 
     both = pd.concat([sweep.to_frame(), sweep.to_frame().assign(model="other")])
     labels = plot_layer_sweep(both).get_legend_handles_labels()[1]
-    assert {"written", "other", "written: control task", "other: control task"} <= set(labels)
+    assert set(labels) == {"written", "other", "control task", "chance"}
 
 
 def test_a_plot_needs_rows_and_a_metric_that_is_there(sweep):
