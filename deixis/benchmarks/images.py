@@ -10,7 +10,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from deixis.benchmarks.render import Camera, Figure, draw, memory_scene
 MAX_PIXELS = 64_000_000
 # Part of every cache key: raise it when the renderer draws other bytes for the same arguments.
 _RENDERER_VERSION = 1
+# Fields that came later stand in a key only where they are not at their default: pictures drawn before keep their keys.
+_LATER_FIGURE, _LATER_CAMERA = ("addressee_m", "addressee_x_m"), ("x_m", "yaw_deg")
 _EIGHT_BIT = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV")
 """Pillow's modes that become 8-bit RGB without loss of depth."""
 
@@ -79,7 +81,7 @@ class DrawnImage(ImageHandle):
     @cached_property
     def key(self) -> str:
         """Name in the cache: a hash of everything that decides the bytes."""
-        what = (_RENDERER_VERSION, self.pixels, sorted(asdict(self.figure).items()), sorted(self.camera.as_dict().items()))
+        what = (_RENDERER_VERSION, self.pixels, _keyed(self.figure, _LATER_FIGURE), _keyed(self.camera, _LATER_CAMERA))
         return hashlib.sha256(repr(what).encode()).hexdigest()[:32]
 
     def load(self) -> Image.Image:
@@ -91,6 +93,11 @@ class DrawnImage(ImageHandle):
         with suppress(OSError):  # a read-only home must not keep anyone from drawing
             write_png(image, path)
         return image
+
+
+def _keyed(part: Figure | Camera, later: tuple[str, ...]) -> list[tuple[str, object]]:
+    default = {f.name: f.default for f in fields(part)}
+    return sorted((name, value) for name, value in asdict(part).items() if name not in later or value != default[name])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,22 +2,21 @@
 
 from collections.abc import Sequence
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
+from deixis.benchmarks.decouple import height_cue, latents
 from deixis.benchmarks.images import DrawnImage
 from deixis.benchmarks.items import Box, Item, Items
 from deixis.benchmarks.languages import Language, language
+from deixis.benchmarks.memory_scenes import ADDRESSEES, CAMERA_SIDES, COLOURS, Plan, PlannedScene, planned_scenes
 from deixis.benchmarks.names import checked_names
 from deixis.benchmarks.render import SHAPES, Camera, Figure, footprint
-from deixis.benchmarks.render.memory_scene import DESK_LENGTH_M, INKS
+from deixis.benchmarks.render.memory_scene import DESK_LENGTH_M
 from deixis.benchmarks.speaker import region_of
 
 TASKS = ("demonstrative", "distance")
-COLOURS = tuple(INKS)
-_SEED_STREAM = 874
-_LATERAL_M = 0.12
-_BRIGHTNESS = (0.92, 1.06)
 
 
 def memory_game(
@@ -27,48 +26,76 @@ def memory_game(
     shapes: Sequence[str] = SHAPES,
     colours: Sequence[str] = COLOURS,
     camera: Camera | None = None,
+    decouple: bool = False,
     n: int | None = None,
     seed: int = 0,
     size: int = 512,
+    camera_sides: Sequence[str] = ("centre",),
+    addressees: Sequence[str] = ("none",),
 ) -> Items:
     """Items of the memory game; pictures are drawn when they are first looked at.
 
     The standard set crosses shapes, colours and distances: 60 scenes, each asked in every language. ``seed`` decides a small
     shift to the side (within 12 cm) and the brightness of each scene.
 
+    In one camera the farther disk is always higher in the picture and smaller. ``decouple=True`` gives every scene a camera and a
+    disk of its own, so that distance, image height and apparent size are independent of one another (see
+    :mod:`deixis.benchmarks.decouple`); pitch, focal length and disk size then travel with distance instead, and are recorded.
+
     Args:
         tasks: ``"demonstrative"`` asks for "this red star" and has no truth, ``"distance"`` asks "near, middle or far?".
         languages: Codes of the tables in ``deixis/benchmarks/languages``.
-        distances: Metres from the desk's near edge.
+        distances: Metres from the desk's near edge, as many as wanted.
         shapes: Figures on the disk.
         colours: Of the figures.
         camera: The speaker's eye; None for the standard one.
+        decouple: Whether each scene has a camera of its own that takes distance, image height and apparent size apart.
         n: Draw this many scenes at random (distance uniform between the extremes of ``distances``) in place of the standard set.
         seed: Of everything random.
         size: Width and height of the pictures in pixels.
+        camera_sides: ``"centre"``, ``"left"``, ``"right"``: where the eye is; each multiplies the scenes.
+        addressees: ``"none"``, ``"near"``, ``"middle"``, ``"far"``: who sits beside the desk; each multiplies the scenes.
 
     Returns:
-        Scenes in order, and within a scene tasks, then languages. Targets: ``distance_m``, ``x_m`` (metres), ``region`` (1 to 3).
+        Scenes in order, and within a scene tasks, then languages. Targets: ``distance_m``, ``x_m`` (metres), ``region`` (1 to 3),
+        with an addressee ``addressee_m`` and ``to_addressee_m`` (metres along the desk, from its near edge and from the disk).
         Nuisances: ``object_row`` (image height of the disk's middle, 0 at the top, 1 at the bottom), ``object_area`` (share of
-        the picture), ``brightness``. Groups: ``scene``, ``figure``, ``shape``, ``colour``.
+        the picture), ``brightness``; decoupled also ``camera_pitch`` (degrees), ``camera_height``, ``camera_setback`` (metres),
+        ``camera_focal`` (mm), ``horizon_row`` and ``size_m`` (the disk's diameter). Groups: ``scene``, ``figure``, ``shape``,
+        ``colour``; ``camera_side`` and ``addressee`` where they are asked for; decoupled also ``height_cue`` (``agrees``,
+        ``contradicts``, ``neutral``).
 
     Raises:
         ValueError: An argument is outside what it allows; the message lists it.
     """
     checked_names("tasks", tasks, TASKS)
-    checked_names("shapes", shapes, SHAPES)
-    checked_names("colours", colours, COLOURS)
     _check_list("languages", languages, '("en",)')
     tables = [language(code) for code in languages]
-    view = camera or Camera()
+    plan = Plan(
+        shapes=checked_names("shapes", shapes, SHAPES),
+        colours=checked_names("colours", colours, COLOURS),
+        distances=_metres(distances),
+        camera=camera or Camera(),
+        camera_sides=checked_names("camera_sides", camera_sides, CAMERA_SIDES),
+        addressees=checked_names("addressees", addressees, ADDRESSEES),
+        decouple=decouple,
+        n=None if n is None else _whole("n", n, 1),
+        seed=_whole("seed", seed, 0),
+    )
+    if decouple and camera is not None:
+        raise ValueError("decouple=True gives each scene a camera of its own; leave out camera, or decouple.")
+    if decouple and plan.addressees != ("none",):
+        raise ValueError("with decouple=True an addressee would often be out of frame; leave out addressees, or decouple.")
+    size = _whole("size", size, 16, 4096, " pixels")
+    return Items(item for scene in planned_scenes(plan) for item in _items_of_scene(scene, decouple, size, tasks, tables))
+
+
+def _metres(distances: Any) -> tuple[float, ...]:
     _check_list("distances", distances, "(0.25, 1.5)")
     for distance in distances:
-        if not isinstance(distance, Real) or not 0 < distance < DESK_LENGTH_M:
+        if not isinstance(distance, Real) or not 0 < float(distance) < DESK_LENGTH_M:
             raise ValueError(f"distances holds {distance}; a disk must lie between 0 and {DESK_LENGTH_M} m.")
-    metres = [float(distance) for distance in distances]
-    size, seed = _whole("size", size, 16, 4096, " pixels"), _whole("seed", seed, 0)
-    figures = _crossed(shapes, colours, metres, seed) if n is None else _random(shapes, colours, metres, _whole("n", n, 1), seed)
-    return Items(item for name, figure in figures for item in _items_of_scene(name, figure, view, size, tasks, tables))
+    return tuple(float(distance) for distance in distances)
 
 
 def _check_list(name: str, values: object, example: str) -> None:
@@ -83,48 +110,26 @@ def _whole(name: str, value: object, least: int, most: int | None = None, unit: 
     raise ValueError(f"{name}={value!r} is not a whole number {span}.")
 
 
-def _crossed(shapes: Sequence[str], colours: Sequence[str], distances: Sequence[float], seed: int) -> list[tuple[str, Figure]]:
-    figures = []
-    for shape in shapes:
-        for colour in colours:
-            for distance in distances:
-                # Each scene has a stream of its own: leaving out a shape must not redraw the other scenes.
-                rng = np.random.default_rng(
-                    (_SEED_STREAM, seed, SHAPES.index(shape), COLOURS.index(colour), round(distance * 1e6))
-                )
-                name = f"{shape}-{colour}-{distance:g}m-s{seed}"
-                figures.append((name, _figure(rng, shape, colour, distance)))
-    return figures
-
-
-def _random(
-    shapes: Sequence[str], colours: Sequence[str], distances: Sequence[float], n: int, seed: int
-) -> list[tuple[str, Figure]]:
-    figures = []
-    for number in range(n):
-        rng = np.random.default_rng((_SEED_STREAM, seed, number))
-        shape, colour = shapes[int(rng.integers(len(shapes)))], colours[int(rng.integers(len(colours)))]
-        distance = float(rng.uniform(min(distances), max(distances)))
-        figures.append((f"random-{number}-s{seed}", _figure(rng, shape, colour, distance)))
-    return figures
-
-
-def _figure(rng: np.random.Generator, shape: str, colour: str, distance_m: float) -> Figure:
-    return Figure(
-        shape=shape,
-        colour=colour,
-        distance_m=distance_m,
-        x_m=round(float(rng.uniform(-_LATERAL_M, _LATERAL_M)), 4),
-        brightness=round(float(rng.uniform(*_BRIGHTNESS)), 4),
-    )
-
-
 def _items_of_scene(
-    name: str, figure: Figure, camera: Camera, size: int, tasks: Sequence[str], tables: Sequence[Language]
+    scene: PlannedScene, decoupled: bool, size: int, tasks: Sequence[str], tables: Sequence[Language]
 ) -> list[Item]:
-    image = DrawnImage(figure=figure, camera=camera, pixels=size)
+    figure = scene.figure
+    image = DrawnImage(figure=figure, camera=scene.camera, pixels=size)
     region = region_of(figure.distance_m)
-    box, nuisances = _seen_object(figure, camera, size)
+    targets = {"distance_m": figure.distance_m, "region": float(region), "x_m": figure.x_m}
+    if figure.addressee_m is not None:
+        targets |= {"addressee_m": figure.addressee_m, "to_addressee_m": abs(figure.addressee_m - figure.distance_m)}
+    box, nuisances = _seen_object(figure, scene.camera, size)
+    groups = {
+        "scene": scene.name,
+        "figure": f"{figure.colour} {figure.shape}",
+        "shape": figure.shape,
+        "colour": figure.colour,
+        **scene.groups,
+    }
+    if decoupled:
+        nuisances |= latents(figure, scene.camera)
+        groups["height_cue"] = height_cue(figure.distance_m, nuisances["object_row"])
     items = []
     for task in tasks:
         for table in tables:
@@ -132,7 +137,7 @@ def _items_of_scene(
             truth = next((o.label for o in question.options if o.value == region), None)
             items.append(
                 Item(
-                    id=f"memory-game/{name}/{task}/{table.code}",
+                    id=f"memory-game/{scene.name}/{task}/{table.code}",
                     benchmark="memory-game",
                     task=task,
                     language=table.code,
@@ -140,13 +145,8 @@ def _items_of_scene(
                     prompt=question.prompt,
                     options=question.options,
                     truth=truth,
-                    targets={"distance_m": figure.distance_m, "region": float(region), "x_m": figure.x_m},
-                    groups={
-                        "scene": name,
-                        "figure": f"{figure.colour} {figure.shape}",
-                        "shape": figure.shape,
-                        "colour": figure.colour,
-                    },
+                    targets=targets,
+                    groups=groups,
                     nuisances=nuisances,
                     objects=(box,),
                 )

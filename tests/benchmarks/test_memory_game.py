@@ -1,6 +1,8 @@
 """The memory game's items: counts, targets, and geometry against what the renderer really drew."""
 
+import hashlib
 import inspect
+import json
 from itertools import product
 
 import numpy as np
@@ -28,6 +30,19 @@ def test_the_standard_set_is_sixty_scenes_in_four_languages():
     )
     assert len({i.groups["figure"] for i in STANDARD}) == 20
     assert all(i.truth is None for i in STANDARD)
+
+
+def test_the_standard_set_is_the_one_that_was_first_published():
+    """All that decides what a model sees, and the pixels of small pictures; a change makes earlier runs incomparable."""
+    what = [item.seen() | {"images": [image.key for image in item.images]} for item in STANDARD]
+    told = hashlib.sha256(json.dumps(what, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    assert told == "5f927b9d61800da1c4cb6d489160d849a40f42e028704fd8a4b262cfb9bd4a7b"
+    assert memory_game(size=64).fingerprint == "7a03f2bb733ad523eaefd3cb96b697b437233e825d740e3813857cfbbf3f03ee"
+
+
+@pytest.mark.slow
+def test_the_standard_pictures_are_those_that_were_first_published():
+    assert STANDARD.fingerprint == "5d53f82ee13fe136cf5bdb234f389aa97698e19ad1720115e5623f708e5284"
 
 
 def test_languages_of_a_scene_share_one_picture():

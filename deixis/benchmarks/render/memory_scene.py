@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from jaxtyping import Float
 
-from deixis.benchmarks.render.mesh import box, disk, figure_outline, prism
+from deixis.benchmarks.render.mesh import Solid, box, disk, figure_outline, prism, turned
 from deixis.benchmarks.render.scene import Material, RectLight, Scene, View, linear_rgb
 
 INKS = {"black": "#101010", "blue": "#1f4fe0", "green": "#1f9a3c", "red": "#d81e1e"}
 DESK_LENGTH_M = 3.6
 DESK_WIDTH_M = 0.9
-_DISK_THICKNESS_M = 0.012
+DISK_THICKNESS_M = 0.012
 _FIGURE_THICKNESS_M = 0.0008
 
 
@@ -36,6 +36,10 @@ class Camera:
     pitch_deg: float = -44.0
     focal_mm: float = 41.0
     """On a 36 mm sensor."""
+    x_m: float = 0.0
+    """To the right of the desk's middle line."""
+    yaw_deg: float = 0.0
+    """0 looks along the desk, more to the left."""
 
     def __post_init__(self) -> None:
         for name, value in self.as_dict().items():
@@ -51,8 +55,8 @@ class Camera:
 
     def view(self, size: int) -> View:
         """The pinhole camera of a square picture ``size`` pixels wide."""
-        position = (0.0, -self.setback_m, self.height_m)
-        return View(position=position, pitch=self.pitch_deg, focal=self.focal_mm, width=size, height=size)
+        position = (self.x_m, -self.setback_m, self.height_m)
+        return View(position=position, yaw=self.yaw_deg, pitch=self.pitch_deg, focal=self.focal_mm, width=size, height=size)
 
     def as_dict(self) -> dict[str, float]:
         """Field names and values."""
@@ -72,6 +76,10 @@ class Figure:
     brightness: float = 1.0
     """Of the lights, 1 being standard."""
     disk_radius_m: float = 0.22
+    addressee_m: float | None = None
+    """From the desk's near edge to where an addressee sits beside the desk; None for nobody."""
+    addressee_x_m: float = -0.72
+    """To the right of the desk's middle line; the desk ends at 0.45 m."""
 
 
 def memory_scene(figure: Figure) -> Scene:
@@ -80,11 +88,13 @@ def memory_scene(figure: Figure) -> Scene:
     _add_room(scene)
     _add_desk(scene)
     at = (figure.x_m, figure.distance_m, 0.0)
-    scene.add("disk", [(disk(figure.disk_radius_m, _DISK_THICKNESS_M), Material(linear_rgb("#e2e2e0")))], at)
+    scene.add("disk", [(disk(figure.disk_radius_m, DISK_THICKNESS_M), Material(linear_rgb("#e2e2e0")))], at)
     outline = figure_outline(figure.shape, figure.disk_radius_m * 0.84)
-    top = _DISK_THICKNESS_M + _FIGURE_THICKNESS_M
+    top = DISK_THICKNESS_M + _FIGURE_THICKNESS_M
     ink = Material(linear_rgb(INKS[figure.colour]))
-    scene.add("figure", [(prism(outline, _DISK_THICKNESS_M, top), ink)], at)
+    scene.add("figure", [(prism(outline, DISK_THICKNESS_M, top), ink)], at)
+    if figure.addressee_m is not None:
+        scene.add("addressee", _person(), (figure.addressee_x_m, figure.addressee_m, 0.0))
     for y in (-0.6, 3.2):
         scene.lights.append(RectLight((0.0, y, 2.38), (0.7, 0.0, 0.0), (0.0, -0.6, 0.0), 9.5 * figure.brightness))
     return scene
@@ -97,10 +107,18 @@ def footprint(figure: Figure, camera: Camera, size: int) -> Float[np.ndarray, "p
     """
     from scipy.spatial import ConvexHull
 
-    solid = disk(figure.disk_radius_m, _DISK_THICKNESS_M)
+    solid = disk(figure.disk_radius_m, DISK_THICKNESS_M)
     corners = solid.corners.reshape(-1, 3) + np.array([figure.x_m, figure.distance_m, 0.0])
     points = camera.view(size).project(corners)
     return points[ConvexHull(points).vertices]
+
+
+def _person() -> list[tuple[Solid, Material]]:
+    """Somebody who sits: a gown from the floor to the shoulders, neck and head."""
+    gown = [(0.0, -0.74), (0.24, -0.74), (0.23, -0.3), (0.17, 0.05), (0.2, 0.26), (0.16, 0.33), (0.06, 0.36), (0.0, 0.36)]
+    bends = [(0.105 * math.sin(math.pi * k / 12), 0.53 - 0.13 * math.cos(math.pi * k / 12)) for k in range(1, 12)]
+    head = [(0.0, 0.34), (0.05, 0.34), *bends, (0.0, 0.66)]
+    return [(turned(gown), Material(linear_rgb("#5f7fa8"))), (turned(head), Material(linear_rgb("#c79f80")))]
 
 
 def _add_room(scene: Scene) -> None:

@@ -55,23 +55,23 @@ def box(centre: Sequence[float], size: Sequence[float]) -> Solid:
 def turned(profile: Sequence[tuple[float, float]], segments: int = 128) -> Solid:
     """Solid of revolution about the z axis from ``(radius, z)`` pairs, bottom to top."""
     ring = _unit_circle(_full_turn(segments))
-    ring = np.concatenate([ring, ring[:1]])
-    corners: list[list[tuple[float, float, float]]] = []
-    normals: list[list[tuple[float, float, float]]] = []
+    here, there = ring, np.roll(ring, -1, axis=0)
+    corners, normals = [], []
     for (r0, z0), (r1, z1) in pairwise(profile):
         slope = math.hypot(r1 - r0, z1 - z0)
         out, rise = (z1 - z0) / slope, -(r1 - r0) / slope
-        for (ca, sa), (cb, sb) in pairwise(ring):
-            low_a, low_b = (r0 * ca, r0 * sa, z0), (r0 * cb, r0 * sb, z0)
-            top_a, top_b = (r1 * ca, r1 * sa, z1), (r1 * cb, r1 * sb, z1)
-            n_a, n_b = (out * ca, out * sa, rise), (out * cb, out * sb, rise)
-            if r0 > 0:
-                corners.append([low_a, low_b, top_b])
-                normals.append([n_a, n_b, n_b])
-            if r1 > 0:
-                corners.append([low_a, top_b, top_a])
-                normals.append([n_a, n_b, n_a])
-    return Solid(np.array(corners), np.array(normals))
+        low_a, low_b, top_a, top_b = (_lifted(r * side, z) for r, z in ((r0, z0), (r1, z1)) for side in (here, there))
+        n_a, n_b = _lifted(out * here, rise), _lifted(out * there, rise)
+        # A band that begins or ends on the axis is a fan of triangles, any other a ring of quadrilaterals.
+        faces = [face for face, r in (((low_a, low_b, top_b), r0), ((low_a, top_b, top_a), r1)) if r > 0]
+        turns = [turn for turn, r in (((n_a, n_b, n_b), r0), ((n_a, n_b, n_a), r1)) if r > 0]
+        corners.append(np.stack([np.stack(face, axis=1) for face in faces], axis=1).reshape(-1, 3, 3))
+        normals.append(np.stack([np.stack(turn, axis=1) for turn in turns], axis=1).reshape(-1, 3, 3))
+    return Solid(np.concatenate(corners), np.concatenate(normals))
+
+
+def _lifted(points: Float[np.ndarray, "point xy"], z: float) -> Float[np.ndarray, "point xyz"]:
+    return np.column_stack([points, np.full(len(points), z)])
 
 
 def disk(radius: float, thickness: float, bevel: float = 0.002) -> Solid:
