@@ -138,8 +138,10 @@ def plain_dataset(file: Any, name: str) -> h5py.Dataset:
     return place
 
 
-def plain_attribute(place: Any, name: str) -> Any:
+def plain_attribute(place: Any, name: str) -> int | str | None:
     """One number or one short text that stands beside a file, group or dataset; None if there is none of this name.
+
+    Texts have a fixed length: HDF5 keeps others in a heap, the one structure of its that has no checksum.
 
     Raises:
         UnsafeError: It is something else.
@@ -147,11 +149,10 @@ def plain_attribute(place: Any, name: str) -> Any:
     if name not in place.attrs:
         return None
     made = place.attrs.get_id(name)
-    plain = made.dtype.kind in "iu" or h5py.check_string_dtype(made.dtype) is not None
-    if not plain or made.get_space().get_simple_extent_npoints() != 1:
+    if made.dtype.kind not in "iuS" or made.get_space().get_simple_extent_npoints() != 1:
         raise UnsafeError(f"no plain {name} beside it")
     found = place.attrs[name]
-    return found if isinstance(found, str) else int(found)
+    return found.decode() if isinstance(found, bytes) else int(found)
 
 
 class UnsafeError(ValueError):

@@ -4,10 +4,12 @@ A shard holds, one dataset each, ``<site>/<layer>/<role>`` (rows in item order),
 ``options/logit``, ``options/count``, ``options/whole`` (item by item), ``answers/utf8``, ``answers/length`` (bytes of each
 item's answer) and ``batches`` (the number of each batch's first item within the shard). bfloat16, which HDF5 does not have, is
 kept as its bits in uint16 with the attribute ``dtype``. Beside each shard lies its SHA-256 in the format of ``sha256sum``.
-Chunks carry Fletcher-32 sums and the file format's own structures are checksummed, so that reading a damaged part fails.
+Reading a damaged part fails: the file format's own structures are checksummed, chunks carry Fletcher-32 sums for other tools, and
+each dataset a CRC-32 of its own, since a Fletcher sum takes 0x0000 and 0xFFFF for the same.
 """
 
 import contextlib
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,8 @@ from deixis.hooks import Seen
 
 _CHUNK_BYTES = 512 * 1024
 BFLOAT16_NAN = 0x7FC0
+_CRC32 = "crc32"
+"""Attribute of each dataset: the CRC-32 of its bytes, in order."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class ShardWriter:
         self._file: Any = h5py.File(self._sink, "w", libver=FORMAT)
         self._sizes: list[int] = []
         self._open: dict[str, h5py.Dataset] = {}
+        self._sums: dict[str, int] = {}
 
     def __enter__(self) -> "ShardWriter":
         return self
@@ -120,9 +125,11 @@ class ShardWriter:
         with self._told():
             starts = np.cumsum([0, *self._sizes[:-1]])
             self._append("batches", starts.astype(np.int32))
+            for name, total in self._sums.items():
+                self._open[name].attrs[_CRC32] = np.uint32(total)
             self._file.attrs["n_items"] = sum(self._sizes)
             self._file.attrs["next_batch_size"] = next_batch_size
-            self._file.attrs["identity"] = self._identity
+            self._file.attrs["identity"] = np.bytes_(self._identity.encode())
             self._file.close()
         self._sink.close()
         with replacing(self._path) as temporary:
@@ -136,6 +143,7 @@ class ShardWriter:
         before = dataset.shape[0]
         dataset.resize(before + len(values), axis=0)
         dataset[before:] = values
+        self._sums[name] = zlib.crc32(np.ascontiguousarray(values).data, self._sums.get(name, 0))
 
     def _created(self, name: str, values: np.ndarray, kind: str | None) -> h5py.Dataset:
         width = values.shape[1:]
@@ -147,7 +155,7 @@ class ShardWriter:
             name, shape=(0, *width), maxshape=(None, *width), dtype=values.dtype, chunks=chunk, fletcher32=True
         )
         if kind is not None:
-            dataset.attrs["dtype"] = kind
+            dataset.attrs["dtype"] = np.bytes_(kind.encode())
         return dataset
 
 
@@ -204,7 +212,10 @@ class Shard:
         """
         with self._damage(name):
             dataset = plain_dataset(self._file, name)
-            return dataset[()], _meant(dataset)
+            kind, values = _meant(dataset), dataset[()]
+            if zlib.crc32(np.ascontiguousarray(values).data) != plain_attribute(dataset, _CRC32):
+                raise UnsafeError("numbers that do not match their checksum")
+            return values, kind
 
     def names(self) -> dict[str, tuple[tuple[int, ...], np.dtype, str | None]]:
         """Shape, stored dtype and meant dtype of every dataset."""
@@ -238,9 +249,11 @@ class Shard:
 
 def _meant(dataset: h5py.Dataset) -> str | None:
     kind = plain_attribute(dataset, "dtype")
-    if kind is not None and (kind != "bfloat16" or dataset.dtype != np.uint16):
+    if kind is None:
+        return None
+    if kind != "bfloat16" or dataset.dtype != np.uint16:
         raise UnsafeError(f"{dataset.dtype} that is said to mean {kind!r}")
-    return kind
+    return "bfloat16"
 
 
 _RECORD = "call dx.record with the same arguments again, which records its items."

@@ -21,7 +21,7 @@ def marked(path: Path, fill: Callable[[Any], None]) -> Path:
     """A file with a shard's head and whatever ``fill`` puts into it."""
     with h5py.File(path, "w", libver=FORMAT) as file:
         file.attrs["n_items"] = file.attrs["next_batch_size"] = N
-        file.attrs["identity"] = "a run 0"
+        file.attrs["identity"] = np.bytes_(b"a run 0")
         fill(file)
     return path
 
@@ -79,6 +79,11 @@ def compound(file: Any) -> None:
 
 def wrong_meaning(file: Any) -> None:
     file["x"] = np.ones((N, 2), np.float32)
+    file["x"].attrs["dtype"] = np.bytes_(b"bfloat16")
+
+
+def text_in_a_heap(file: Any) -> None:
+    file["x"] = np.ones((N, 2), np.uint16)
     file["x"].attrs["dtype"] = "bfloat16"
 
 
@@ -100,6 +105,7 @@ HOSTILE = {
     empty: "holds no numbers at x",
     compound: "holds no numbers at x",
     wrong_meaning: "holds float32 that is said to mean 'bfloat16' at x",
+    text_in_a_heap: "holds no plain dtype beside it at x",
     meaning_in_many_words: "holds no plain dtype beside it at x",
 }
 
@@ -122,7 +128,7 @@ def test_a_list_of_contents_is_refused_too(fill: Callable[[Any], None], tmp_path
 @pytest.mark.parametrize("value", ["six", [6, 6], 6.5, np.zeros(1000)], ids=["a word", "two", "a fraction", "an array"])
 def test_a_head_without_a_plain_number_is_refused(value: Any, tmp_path: Path):
     path = marked(tmp_path / "0.h5", lambda file: file.attrs.__setitem__("n_items", value))
-    with pytest.raises(DamagedShardError, match="n_items .*at its head"):
+    with pytest.raises(DamagedShardError, match=r"n_items .*at its head"):
         Shard(path)
 
 

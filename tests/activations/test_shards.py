@@ -40,7 +40,7 @@ def test_every_bfloat16_comes_back_bit_for_bit(tmp_path: Path) -> None:
     write(tmp_path / "0.h5", EVERY_BFLOAT16, (40, 24))
     with h5py.File(tmp_path / "0.h5") as file:
         stored = file["resid/0/answer"]
-        assert stored.attrs["dtype"] == "bfloat16"
+        assert stored.attrs["dtype"] == b"bfloat16"
         assert torch.equal(torch.from_numpy(stored[()].view(np.int16)), EVERY_BFLOAT16.view(torch.int16))
     with Shard(tmp_path / "0.h5") as shard:
         values = from_stored(*shard.read("resid/0/answer"))
@@ -125,7 +125,7 @@ def test_truncated_missing_and_foreign_files_are_named(tmp_path: Path) -> None:
 def test_objects_are_never_loaded(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "0.h5", "w") as file:
         file.attrs["n_items"] = file.attrs["next_batch_size"] = 1
-        file.attrs["identity"] = ""
+        file.attrs["identity"] = np.bytes_(b"")
         file["words"] = ["this"]
     with Shard(tmp_path / "0.h5") as shard, pytest.raises(DamagedShardError, match="holds no numbers at words"):
         shard.read("words")
