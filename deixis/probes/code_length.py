@@ -8,8 +8,7 @@ from scipy.special import log_softmax
 from scipy.stats import t as student
 
 from deixis.probes.folds import deal_folds
-from deixis.probes.least_squares import Division
-from deixis.probes.nested import Method
+from deixis.probes.nested import Division, Method
 
 SHARES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
 """Of the groups, where blocks end (Voita and Titov 2020, section 3.2)."""
@@ -92,11 +91,10 @@ def _fitted(
     fold = np.full(len(target), n_folds)
     fold[known] = deal_folds(target[known].astype(float), group, n_folds, rng)
     division = Division(X, np.ones(len(X)), fold)
-    wanted = division.table[n_folds]  # without the block, and without one fold of the known more
-    part = division.part(wanted)
-    scores = method.scores(division, part, target, n_classes, alphas)
-    number = fold  # subset ``wanted[f]`` leaves fold f out; the block is fold n_folds
-    return scores[:, number, np.arange(len(target))], target, known, n_groups
+    # Training sets without the block (fold ``n_folds``) and one fold of the known, and last without the block alone.
+    training = division.training(division.table[n_folds])
+    scores = method.scores(X, training, target, n_classes, alphas)[:, fold, np.arange(len(target))]
+    return scores if n_classes else scores[..., 0], target, known, n_groups
 
 
 def _value_bits(

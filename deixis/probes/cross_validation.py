@@ -10,8 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from deixis.probes.checks import NotEnoughDataError, check_alpha, check_finite, check_option
 from deixis.probes.code_length import code_length
-from deixis.probes.least_squares import Division
-from deixis.probes.nested import METHODS
+from deixis.probes.fit_many import ALPHAS as ALPHAS
+from deixis.probes.nested import METHODS, Division
 from deixis.probes.nuisances import n_knots, residual_scores, spline_basis
 from deixis.probes.power import warn_of_few
 from deixis.probes.procedure import ORDER_STREAM, Procedure, interval
@@ -19,9 +19,6 @@ from deixis.probes.scores import ERRORS, METRICS, advantage, chance_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-ALPHAS = tuple(10.0**power for power in range(-4, 6))
-"""Penalties tried, for features of unit deviation."""
 
 _FEWEST_FOLDS = 3
 
@@ -317,7 +314,7 @@ def _bits(
     group: Int[np.ndarray, " item"],
     n_orders: int,
 ) -> tuple[float, float]:
-    if not n_orders or work.method.scores is None:
+    if not n_orders:
         return np.nan, np.nan
     found = code_length(X, target, group, work.method, work.penalties, n_orders, work.rng(ORDER_STREAM))
     return found.bits, found.baseline

@@ -4,8 +4,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from deixis.probes.classes import one_hot
-from deixis.probes.least_squares import Division
-from deixis.probes.nested import Method
+from deixis.probes.nested import Division, Method
 from deixis.probes.scores import METRICS, SCORES
 
 IDENTIFIABLE = 0.01
@@ -105,17 +104,18 @@ class _Taken:
         return bool((error**2).sum() >= IDENTIFIABLE * ((self.values - self.values.mean(axis=0)) ** 2).sum())
 
     def scores(self) -> Float[np.ndarray, " metric"]:
-        fold, source = self.division.fold, self.division.table[:, self.division.fold]
+        source = self.division.table[:, self.division.fold]
         regression = self.method.kind == "regression"
         predicted = np.empty((len(self.alphas), *source.shape), dtype=float if regression else int)
         truth = np.empty(source.shape, dtype=predicted.dtype)
         for subset in range(len(self.division.keep)):
-            division, wanted = self.division, self.target
+            X, wanted = self.X, self.target
             if regression:
                 wanted = self.left(self.values, subset)[:, 0]
             else:
-                division = Division(self.left(self.X, subset), self.division.weight, fold)
-            found = self.method.predict(division, division.part(slice(subset, subset + 1)), [wanted], self.alphas)[0, :, 0]
+                X = self.left(X, subset)
+            training = self.division.training(np.array([subset]))
+            found = self.method.predict(X, training, [wanted], self.alphas)[0, :, 0]
             where, item = np.nonzero(source == subset)
             predicted[:, where, item], truth[where, item] = found[:, item], wanted[item]
         return self._chosen(predicted, truth)

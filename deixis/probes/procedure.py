@@ -8,8 +8,7 @@ from jaxtyping import Float, Int, Shaped
 
 from deixis.probes.controls import control_labels
 from deixis.probes.folds import deal_folds, draw_groups
-from deixis.probes.least_squares import Division
-from deixis.probes.nested import Method, nested_predictions
+from deixis.probes.nested import Division, Method, nested_predictions
 from deixis.probes.permutations import permuted
 from deixis.probes.scores import ERRORS, METRICS, SCORES
 

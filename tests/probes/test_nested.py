@@ -6,10 +6,7 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
 from deixis.probes import DiscriminantProbe, LogisticProbe, MeanDifferenceProbe
-from deixis.probes import nested as nested_module
-from deixis.probes.cross_validation import ALPHAS as DEFAULT_ALPHAS
-from deixis.probes.least_squares import Division, least_squares
-from deixis.probes.nested import METHODS, nested_predictions
+from deixis.probes.nested import METHODS, Division, nested_predictions
 
 ALPHAS = (0.3, 4.0, 100.0)
 FOLD = np.arange(36) % 4
@@ -67,15 +64,6 @@ def test_other_probes_are_fitted_on_the_same_subsets(name, make):
     np.testing.assert_array_equal(got[0], plain_loops(make, X, codes))
 
 
-@pytest.mark.parametrize("name", ["ridge", "discriminant", "logistic"])
-def test_working_in_small_chunks_changes_nothing(name, monkeypatch):
-    X, y, codes = planted(5)
-    division, target = Division(X, np.ones(36), FOLD), y if name == "ridge" else codes
-    whole = nested_predictions(division, METHODS[name], [target], ALPHAS)
-    monkeypatch.setattr(nested_module, "_CHUNK", 1)
-    np.testing.assert_allclose(nested_predictions(division, METHODS[name], [target], ALPHAS), whole, rtol=1e-9)
-
-
 def test_a_class_without_training_items_is_never_chosen():
     X, _, _ = planted(5)
     codes = np.where(FOLD == 0, 2, np.arange(36) // 4 % 2)
@@ -92,24 +80,25 @@ def test_a_feature_that_is_constant_but_for_rounding_is_left_out():
     np.testing.assert_allclose(got, nested_predictions(Division(X, np.ones(36), FOLD), METHODS["ridge"], [y], ALPHAS))
 
 
-@pytest.mark.parametrize("width", [20, 300], ids=["in feature space", "in item space"])
-@pytest.mark.parametrize("alpha", [min(DEFAULT_ALPHAS), 1e-2])
-def test_the_smallest_penalties_are_solved_exactly_on_collinear_features(width, alpha):
-    rng = np.random.default_rng(0)
-    fold = np.arange(60) // 3 % 5
-    codes = np.arange(60) % 3
-    X = rng.normal(size=(60, 20)) @ rng.normal(size=(20, width)) + 1e-6 * rng.normal(size=(60, width))
-    X += 0.7 * (codes[:, None] == 1)
-    X[:, 1] = X[:, 0]
-    division = Division(X, np.ones(60), fold)
-    part = division.part(slice(0, None))
-    member = np.eye(3)[codes]
-    fitted, residual, level = least_squares(division, part, member, [alpha])
-    scores = nested_module._class_scores(fitted, residual, member, part.weight)[0]
-    for s, weight in enumerate(part.weight):
-        Z, seen = (division.X - part.mean[s]) / part.scale[s], weight > 0
-        ridge = Ridge(alpha=alpha, solver="svd").fit(Z[seen], member[seen]).predict(Z)
-        np.testing.assert_allclose(fitted[0, s] + level[s], ridge, atol=1e-7)
-        expected = DiscriminantProbe(alpha=alpha).fit(Z[seen], codes[seen]).decision_function(Z)
-        differences = scores[s] - scores[s][:, :1] - (expected - expected[:, :1])
-        assert np.abs(differences).max() < 1e-6 * np.abs(expected).max()
+@pytest.mark.parametrize("name", ["discriminant", "logistic", "mean_difference"])
+def test_scores_are_those_of_the_estimators_up_to_a_shift_of_each_item(name):
+    X, _, codes = planted(5)
+    training = (FOLD != 0)[None].astype(float)
+    got = METHODS[name].scores(X, training, codes, 3, (4.0,))[0, 0]
+    make = {"discriminant": DiscriminantProbe(4.0), "logistic": LogisticProbe(4.0), "mean_difference": MeanDifferenceProbe()}
+    scaler = StandardScaler().fit(X[FOLD != 0])
+    fitted = make[name].fit(scaler.transform(X[FOLD != 0]), codes[FOLD != 0])
+    want = fitted.decision_function(scaler.transform(X[FOLD == 0])) * (27 if name == "discriminant" else 1)
+    got = got[FOLD == 0]
+    np.testing.assert_allclose(got - got.mean(axis=1, keepdims=True), want - want.mean(axis=1, keepdims=True), atol=1e-5)
+
+
+def test_items_without_weight_are_predicted_and_not_learned_from():
+    X, y, _ = planted(5)
+    weight = (np.arange(36) < 24).astype(float)
+    got = nested_predictions(Division(X, weight, FOLD), METHODS["ridge"], [y], (4.0,))[0, 0]
+    for f in range(4):
+        rows = (f != FOLD) & (weight > 0)
+        scaler = StandardScaler().fit(X[rows])
+        fitted = Ridge(alpha=4.0).fit(scaler.transform(X[rows]), y[rows])
+        np.testing.assert_allclose(got[f, f == FOLD], fitted.predict(scaler.transform(X[f == FOLD])), rtol=1e-6)
