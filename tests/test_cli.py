@@ -1,6 +1,7 @@
 """The commands: exit codes, one sentence for an error, JSON on stdout."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -289,3 +290,14 @@ def test_tables_have_no_column_of_nothing_but_dashes(recorded: Path):
     assert "recognised" in shown
     assert "JS" not in shown
     assert "JS" in run("score", recorded, "--reference", "synthetic").stdout
+
+
+def test_verify_repairs_what_is_damaged(model: Path, recorded: Path, tmp_path: Path):
+    run_folder = Path(shutil.copytree(recorded, tmp_path / "run"))
+    shard = run_folder / "shards" / "000000.h5"
+    shard.write_bytes(shard.read_bytes()[:-8])
+    assert "does not match its checksum" in refused("verify", run_folder)
+    data = parsed("verify", run_folder, "--repair", "--model", model)
+    assert data["repaired"] == [0]
+    assert data["sound"] is True
+    assert parsed("verify", run_folder, "--repair")["repaired"] == []

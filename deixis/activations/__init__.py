@@ -9,6 +9,7 @@ from deixis.activations.errors import SchemaError as SchemaError
 from deixis.activations.errors import SettingsError as SettingsError
 from deixis.activations.errors import UnfinishedRunError as UnfinishedRunError
 from deixis.activations.recording import record as record
+from deixis.activations.recording import repair as repair
 from deixis.activations.run import Run as Run
 from deixis.activations.run import open_run as open_run
 
@@ -24,4 +25,5 @@ __all__ = [
     "UnfinishedRunError",
     "open_run",
     "record",
+    "repair",
 ]

@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -108,13 +108,48 @@ def record(
         return started
     with told_of_the_disk(path), locked(path):
         run = _prepared(path, text, settings, resume)
-        missing = _missing_shards(run)
-        recorder = Recorder(vlm, items, watch, run)
-        with _explained_interrupt(run), _progress_bar(run, missing, shown=progress) as advance:
-            for number in missing:
-                recorder.shard(number, advance)
-        write_view(run.path, run.n_shards, items)
+        _record_shards(Recorder(vlm, items, watch, run), run, _missing_shards(run), progress)
     return run
+
+
+def repair(vlm: VLM, run: Run, progress: bool = True) -> Run:
+    """Record again what is missing or damaged in a run, and nothing else.
+
+    Args:
+        vlm: The model that made the run; its weights and settings must be the run's.
+        run: Of :func:`deixis.open_run`; its list of items must be whole, and their pictures must be there.
+        progress: Show a progress bar on stderr if that is a terminal.
+
+    Returns:
+        The run, with what it was recorded to hold.
+
+    Raises:
+        SettingsError: The model is not the one that made the run. Nothing is touched then.
+        NotARunError: The list of items is damaged: restore it, or record the run again elsewhere.
+    """
+    items, there = run.items, run.settings
+    watch = Watch(vlm, sites=there["sites"], layers=_layers(there), roles=there["roles"], pool=there["pool"])
+    _check_arguments(vlm, items, there["attention"], there["batch_size"], there["max_new_tokens"])
+    here = there | describe_model(vlm) | {"items": items.fingerprint, "libraries": library_versions()}
+    check_same(run.path, there, here, finished=False)
+    with told_of_the_disk(run.path), locked(run.path):
+        damaged = list(run.faults())
+        for number in damaged:
+            shard_path(run.path, number).unlink(missing_ok=True)
+        _record_shards(Recorder(vlm, items, watch, run), run, damaged, progress)
+    return run
+
+
+def _layers(settings: Mapping[str, Any]) -> list[int]:
+    """The layers that were asked for, over all sites."""
+    return sorted({layer for layers in settings["layers"].values() for layer in layers})
+
+
+def _record_shards(recorder: Recorder, run: Run, numbers: Sequence[int], progress: bool) -> None:
+    with _explained_interrupt(run), _progress_bar(run, numbers, shown=progress) as advance:
+        for number in numbers:
+            recorder.shard(number, advance)
+    write_view(run.path, run.n_shards, run.items)
 
 
 def _check_arguments(vlm: VLM, items: Items, attention: bool, batch_size: int | str, max_new_tokens: int) -> None:

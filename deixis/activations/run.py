@@ -201,18 +201,25 @@ class Run:
             NotARunError: The list of items is missing or changed.
         """
         len(self.items)
-        faults = []
-        for number in range(self.n_shards):
-            try:
-                check_shard(shard_path(self.path, number), *self.marks(number))
-            except DamagedShardError as error:
-                faults.append(str(error))
-        expected = {shard_path(self.path, number).name for number in range(self.n_shards)}
-        foreign = sorted(path.name for path in (self.path / SHARDS).glob("*.h5") if path.name not in expected)
-        faults += [f"{self.path / SHARDS / name} is no shard of this run; take it away." for name in foreign]
+        faults = [*self.faults().values(), *self._foreign()]
         if faults:
             raise DamagedShardError(" ".join(faults))
         return self.n_shards
+
+    def faults(self) -> dict[int, str]:
+        """What is wrong with each shard that is missing, damaged or another run's, by its number."""
+        found = {}
+        for number in range(self.n_shards):
+            try:
+                check_shard(self._shard_path(number), *self.marks(number))
+            except DamagedShardError as error:
+                found[number] = str(error)
+        return found
+
+    def _foreign(self) -> list[str]:
+        expected = {self._shard_path(number).name for number in range(self.n_shards)}
+        names = sorted(path.name for path in (self.path / SHARDS).glob("*.h5") if path.name not in expected)
+        return [f"{self.path / SHARDS / name} is no shard of this run; take it away." for name in names]
 
     def __repr__(self) -> str:
         """Model, items and path."""

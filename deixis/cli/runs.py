@@ -45,9 +45,24 @@ def record(
 
 
 @command(app, "verify")
-def verify(run: RunFolder) -> Outcome:
+def verify(
+    run: RunFolder,
+    repair: Annotated[bool, typer.Option("--repair", help="Record again what is missing or damaged, and nothing else.")] = False,
+    model: Annotated[str | None, typer.Option(help="Where the model is, if not where it was.", show_default=False)] = None,
+) -> Outcome:
     """Compare everything that was recorded with its checksums."""
     import deixis as dx
 
-    shards = dx.open_run(run).verify()
-    return Outcome({"run": str(run), "shards": shards, "sound": True}, (f"{shards} shards, all of them sound: {run}",))
+    opened = dx.open_run(run)
+    if not repair:
+        shards = opened.verify()
+        return Outcome({"run": str(run), "shards": shards, "sound": True}, (f"{shards} shards, all of them sound: {run}",))
+    faults = opened.faults()
+    if faults:
+        from deixis.activations import repair as record_again
+
+        record_again(dx.load(model or opened.settings["model"], dtype=opened.settings["dtype"]), opened, progress=is_watched())
+    data = {"run": str(run), "shards": opened.verify(), "repaired": sorted(faults), "sound": True}
+    return Outcome(
+        data, (*faults.values(), f"{len(faults)} of {data['shards']} shards recorded again, all of them sound now: {run}")
+    )
