@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from torch import Tensor
 
+from deixis.models import tilings
+from deixis.models.inputs import plain_prompt
 from deixis.models.layout import PictureLayout
-from deixis.models.tilings import qwen_layout
 
 if TYPE_CHECKING:
     from deixis.models.vlm import VLM
 
-Sizes = Sequence[tuple[int, int]]
-"""Width and height in pixels of every picture of a batch, in order."""
-LayoutFunction = Callable[["VLM", Mapping[str, Tensor], Sizes], list[PictureLayout]]
+LayoutFunction = Callable[["VLM", tilings.Inputs, tilings.Sizes], list[PictureLayout]]
+PromptFunction = Callable[["VLM", Sequence[Mapping[str, str]]], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +34,10 @@ class Family:
     """Names within the attention of the projection whose input holds the heads' outputs side by side (site ``head``)."""
     mlp: str = "mlp"
     """Name within a decoder block."""
-    vision_blocks: str | None
-    """The ``ModuleList`` of the vision tower's blocks."""
-    vision_attention: str | None = "attn"
-    """Path within a vision block."""
+    vision_blocks: str | tuple[str, ...] | None
+    """The ``ModuleList`` of the vision tower's blocks. Several paths where towers differ: the first that exists."""
+    vision_attention: str | tuple[str, ...] | None = "attn"
+    """Path within a vision block; several where towers differ."""
     merger: str | None
     """The module that turns vision features into image tokens."""
     layout: LayoutFunction
@@ -52,22 +52,126 @@ class Family:
     """Whether the model takes ``mm_encoder_outputs`` in place of pixels."""
     remote_code: bool = False
     """Whether the class comes with the model and needs ``trust_remote_code=True``."""
+    prompt: PromptFunction | None = None
+    """Writes the prompt where the processor has no chat template; None where a template is needed."""
+    needs_picture: bool = False
+    """Whether the processor takes no prompt without a picture."""
+    mixes_counts: bool = True
+    """Whether items with different numbers of pictures give the same in one batch as alone; where not, such a batch is refused."""
+    first_position: int = 0
+    """The position of the first token that is no padding, for families that are given ``position_ids``."""
+    carried: tuple[str, ...] = ()
+    """Inputs with an entry for each token whose last entry also holds for the tokens that follow."""
     checked_with: str = ""
     """Models for which the record has been used."""
 
 
+def _usual(**parts: Any) -> dict[str, Any]:
+    """Where most models of transformers keep their parts."""
+    text = parts.pop("text", "model.language_model")
+    return {
+        "blocks": f"{text}.layers",
+        "final_norm": f"{text}.norm",
+        "head": "lm_head",
+        "embeddings": f"{text}.embed_tokens",
+        "merger": "model.multi_modal_projector",
+        "vision_attention": "self_attn",
+    } | parts
+
+
+def _qwen(**parts: Any) -> dict[str, Any]:
+    """Qwen and GLM: rotary positions in three axes, which the model works out and keeps."""
+    tower = {"vision_blocks": "model.visual.blocks", "vision_attention": "attn", "merger": "model.visual.merger"}
+    return _usual(**tower, keeps_positions="model", layout=tilings.qwen_layout) | parts
+
+
+def _skipped_cross_attention(vlm: "VLM", inputs: Mapping[str, Tensor]) -> tuple[int, ...]:
+    return () if "pixel_values" in inputs else tuple(vlm.text_config.cross_attention_layers)
+
+
+_SIGLIP = "model.vision_tower.encoder.layers"
+_PIXTRAL = "model.vision_tower.transformer.layers"
+_EITHER_ATTENTION = ("self_attn", "linear_attn")
+
 _RECORDS = (
+    Family(architecture="Qwen2VLForConditionalGeneration", **_qwen()),
+    Family(architecture="Qwen2_5_VLForConditionalGeneration", **_qwen(layout=tilings.windowed_qwen_layout)),
+    Family(architecture="Qwen3VLForConditionalGeneration", checked_with="pico, pico-collapsed", **_qwen()),
+    Family(architecture="Qwen3VLMoeForConditionalGeneration", **_qwen()),
+    Family(architecture="Qwen3_5ForConditionalGeneration", attention=_EITHER_ATTENTION, **_qwen()),
+    Family(architecture="Qwen3_5MoeForConditionalGeneration", attention=_EITHER_ATTENTION, **_qwen()),
+    Family(architecture="Glm4vForConditionalGeneration", **_qwen(layout=tilings.glm_layout)),
+    Family(architecture="Glm4vMoeForConditionalGeneration", **_qwen(layout=tilings.glm_layout)),
     Family(
-        architecture="Qwen3VLForConditionalGeneration",
-        blocks="model.language_model.layers",
-        final_norm="model.language_model.norm",
-        head="lm_head",
-        embeddings="model.language_model.embed_tokens",
-        vision_blocks="model.visual.blocks",
-        merger="model.visual.merger",
-        layout=qwen_layout,
-        keeps_positions="model",
-        checked_with="pico, pico-collapsed",
+        architecture="InternVLForConditionalGeneration",
+        layout=tilings.internvl_layout,
+        **_usual(vision_blocks="model.vision_tower.encoder.layer", vision_attention="attention"),
+    ),
+    Family(
+        architecture="Gemma3ForConditionalGeneration",
+        layout=tilings.gemma3_layout,
+        **_usual(vision_blocks=_SIGLIP),
+    ),
+    Family(
+        architecture="Gemma4ForConditionalGeneration",
+        layout=tilings.gemma4_layout,
+        **_usual(vision_blocks=_SIGLIP, merger="model.embed_vision"),
+    ),
+    Family(
+        architecture="Ovis2ForConditionalGeneration",
+        layout=tilings.ovis_layout,
+        **_usual(
+            vision_blocks="model.vision_tower.transformer.encoder.layers",
+            vision_attention="attention",
+            merger="model.visual_embeddings_table",
+        ),
+    ),
+    Family(
+        architecture="LlavaForConditionalGeneration",  # Pixtral is one of these, with another tower
+        layout=tilings.llava_layout,
+        **_usual(vision_blocks=(_SIGLIP, _PIXTRAL), vision_attention=("self_attn", "attention")),
+    ),
+    Family(architecture="LlavaNextForConditionalGeneration", layout=tilings.anyres_layout, **_usual(vision_blocks=_SIGLIP)),
+    Family(architecture="LlavaOnevisionForConditionalGeneration", layout=tilings.anyres_layout, **_usual(vision_blocks=_SIGLIP)),
+    Family(
+        architecture="Mistral3ForConditionalGeneration",
+        layout=tilings.pixtral_layout,
+        **_usual(vision_blocks=_PIXTRAL, vision_attention="attention"),
+    ),
+    Family(
+        architecture="Idefics3ForConditionalGeneration",
+        layout=tilings.idefics_layout,
+        **_usual(text="model.text_model", vision_blocks="model.vision_model.encoder.layers", merger="model.connector"),
+    ),
+    Family(
+        architecture="SmolVLMForConditionalGeneration",
+        layout=tilings.idefics_layout,
+        **_usual(text="model.text_model", vision_blocks="model.vision_model.encoder.layers", merger="model.connector"),
+    ),
+    Family(
+        architecture="PaliGemmaForConditionalGeneration",
+        layout=tilings.single_layout,
+        prompt=plain_prompt,
+        needs_picture=True,
+        first_position=1,
+        **_usual(vision_blocks=_SIGLIP),
+    ),
+    Family(
+        architecture="Molmo2ForConditionalGeneration",
+        layout=tilings.molmo_layout,
+        **_usual(vision_blocks="model.vision_tower.layers"),
+    ),
+    Family(
+        architecture="MllamaForConditionalGeneration",
+        layout=tilings.mllama_layout,
+        attention=("self_attn", "cross_attn"),
+        image_tokens="cross",
+        mixes_counts=False,  # tokens that may see no picture are given the average of all slots, empty ones included
+        optional_layers=_skipped_cross_attention,
+        carried=("cross_attention_mask",),
+        vision_cache=False,
+        # The tower's first blocks; those of its global part come behind them and are not watched.
+        **_usual(vision_blocks="model.vision_model.transformer.layers"),
     ),
 )
 

@@ -61,6 +61,11 @@ class Layout:
         """The batch row that every image token belongs to."""
         return self._item_of_picture[self.picture]
 
+    @property
+    def tokens_per_item(self) -> tuple[int, ...]:
+        """Image tokens of every item."""
+        return tuple(torch.bincount(self.item, minlength=len(self.images_per_item)).tolist())
+
     @cached_property
     def number(self) -> Int[Tensor, " token"]:
         """The picture within its item, from 0, that every image token shows."""
@@ -112,10 +117,36 @@ class Layout:
         return objects
 
 
-def grid_boxes(grid: Grid, area: Area) -> Float[np.ndarray, "token 4"]:
-    """Boxes of a grid of tokens, row by row, that divides an area evenly."""
-    (rows, columns), (left, top, right, bottom) = grid, area
-    x = left + np.arange(columns + 1) * ((right - left) / columns)
-    y = top + np.arange(rows + 1) * ((bottom - top) / rows)
-    down, across = np.mgrid[:rows, :columns].reshape(2, -1)
-    return np.stack([x[across], y[down], x[across + 1], y[down + 1]], axis=1)
+def edges(n: int, merge: int = 1, before: int = 0) -> Int[np.ndarray, " edge"]:
+    """Where tokens that each take ``merge`` of ``n`` patches begin and end; ``before`` of the first's are not there."""
+    tokens = -(-(n + before) // merge)
+    return (np.arange(tokens + 1) * merge - before).clip(0, n)
+
+
+def grid_boxes(patches: Grid, area: Area, merge: int = 1) -> Float[np.ndarray, "token 4"]:
+    """Boxes of tokens, row by row, that take squares of ``merge`` x ``merge`` patches, which divide an area evenly."""
+    return edge_boxes(edges(patches[0], merge) / patches[0], edges(patches[1], merge) / patches[1], area)
+
+
+def edge_boxes(
+    down: Float[np.ndarray, " row_edge"], across: Float[np.ndarray, " column_edge"], area: Area
+) -> Float[np.ndarray, "token 4"]:
+    """Boxes of a grid of tokens, row by row, with edges as shares of the area's height and width."""
+    left, top, right, bottom = area
+    x, y = left + across * (right - left), top + down * (bottom - top)
+    row, column = np.mgrid[: len(y) - 1, : len(x) - 1].reshape(2, -1)
+    return np.stack([x[column], y[row], x[column + 1], y[row + 1]], axis=1)
+
+
+def clipped(boxes: Float[np.ndarray, "token 4"], size: tuple[int, int]) -> Float[np.ndarray, "token 4"]:
+    """What of each box lies within a picture of this width and height; NaN where nothing does."""
+    inside = boxes.clip(0, [*size, *size])
+    empty = ~((inside[:, 2] > inside[:, 0]) & (inside[:, 3] > inside[:, 1]))
+    inside[empty] = np.nan
+    return inside
+
+
+def token_of_patch(patches: Grid, merge: int = 1) -> Int[np.ndarray, " patch"]:
+    """The token of every patch, patches and tokens both row by row, where squares of patches become one token."""
+    row, column = np.mgrid[: patches[0], : patches[1]].reshape(2, -1) // merge
+    return row * -(-patches[1] // merge) + column

@@ -11,7 +11,7 @@ from deixis.models.layout import Layout
 
 
 def token_roles(
-    inputs: Mapping[str, Tensor], items: Sequence[Item], image_token_id: int, layout: Layout
+    inputs: Mapping[str, Tensor], items: Sequence[Item], image_token_id: int | None, layout: Layout
 ) -> dict[str, Bool[Tensor, "batch position"]]:
     """Masks by role, on the device of the inputs.
 
@@ -23,7 +23,8 @@ def token_roles(
     Args:
         inputs: A left-padded batch with ``input_ids`` and ``attention_mask``.
         items: The items of the batch, in order.
-        image_token_id: The token that stands for a piece of a picture.
+        image_token_id: The token that stands for a piece of a picture; None where pictures enter by cross-attention: then no
+            position is an image token, and the roles of pictures are empty.
         layout: The image tokens of the batch; see ``VLM.layout``.
 
     Raises:
@@ -32,12 +33,11 @@ def token_roles(
     real = inputs["attention_mask"].bool()
     if not bool(real[:, -1].all()):
         raise ValueError("the batch is padded on the right; pad on the left, so that the last position predicts the answer.")
-    image = (inputs["input_ids"] == image_token_id) & real
-    found = image.sum(dim=1).tolist()
-    wanted = torch.bincount(layout.item, minlength=len(items)).tolist()
-    for item, has, makes in zip(items, found, wanted, strict=True):
-        if has != makes:
-            raise ValueError(f"item {item.id!r} has {has} image tokens, but its pictures' layout holds {makes}.")
+    image = (inputs["input_ids"] == image_token_id) & real if image_token_id is not None else torch.zeros_like(real)
+    if image_token_id is not None:
+        for item, has, makes in zip(items, image.sum(dim=1).tolist(), layout.tokens_per_item, strict=True):
+            if has != makes:
+                raise ValueError(f"item {item.id!r} has {has} image tokens, but its pictures' layout holds {makes}.")
     answer, bos = torch.zeros_like(real), torch.zeros_like(real)
     answer[:, -1] = True
     bos[torch.arange(len(real)), real.int().argmax(dim=1)] = True
@@ -45,5 +45,6 @@ def token_roles(
     rows, columns = image.nonzero(as_tuple=True)  # row by row, as the layout counts its tokens
     for role, tokens in layout.token_roles(items).items():
         roles[role] = torch.zeros_like(real)
-        roles[role][rows, columns] = tokens.to(real.device)
+        if image_token_id is not None:
+            roles[role][rows, columns] = tokens.to(real.device)
     return roles

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from deixis.benchmarks import Item, Option
 from deixis.models.families import Family
+from deixis.models.inputs import accepts, prepare
 from deixis.models.layout import Layout
 from deixis.models.roles import token_roles
 
@@ -71,7 +72,15 @@ class VLM:
         Raises:
             ValueError: This family has no vision blocks.
         """
-        return self._vision_part("vision_blocks")
+        return self._part(self.model, "vision_blocks")
+
+    def vision_attention_of(self, block: int) -> nn.Module:
+        """The attention of a block of the vision tower.
+
+        Raises:
+            ValueError: This family has no vision blocks, or none with attention.
+        """
+        return self._part(self.vision_block_modules[block], "vision_attention")
 
     @property
     def merger_module(self) -> nn.Module:
@@ -80,13 +89,13 @@ class VLM:
         Raises:
             ValueError: This family has no merger.
         """
-        return self._vision_part("merger")
+        return self._part(self.model, "merger")
 
-    def _vision_part(self, field: str) -> Any:
-        path = getattr(self.family, field)
-        if path is None:
+    def _part(self, owner: nn.Module, field: str) -> Any:
+        paths = getattr(self.family, field)
+        if paths is None:
             raise ValueError(f"{self.family.architecture} has no {field}; its record says so.")
-        return self.model.get_submodule(path)
+        return owner.get_submodule(_first_path(owner, (paths,) if isinstance(paths, str) else paths))
 
     @property
     def text_config(self) -> Any:
@@ -123,56 +132,31 @@ class VLM:
         """The token that stands for a piece of a picture."""
         return self.model.config.image_token_id
 
+    @property
+    def accepts(self) -> frozenset[str]:
+        """Names of the keyword arguments that the model takes, also where something is wrapped around its ``forward``."""
+        return accepts(self.model)
+
     def reset(self) -> None:
         """Forget positions kept from an earlier pass (see :attr:`Family.keeps_positions`); call before each forward pass."""
         if self.family.keeps_positions is not None:
             self.model.get_submodule(self.family.keeps_positions).rope_deltas = None
 
     def prepare(self, items: Sequence[Item]) -> dict[str, Tensor]:
-        """The model's keyword arguments for a batch of items: pictures first, then the prompt, ready for the answer.
+        """The model's keyword arguments for a batch of items: the prompt in its chat template, ready for the answer.
+
+        Pictures come first, or where the prompt has the mark ``<image>``, one for each picture.
 
         Returns:
-            What the processor gives, left-padded, on :attr:`device`; pixels in the model's dtype. Never ``inputs_embeds``.
+            What the processor gives and the model takes, left-padded, on :attr:`device`; pixels in the model's dtype. Families
+            without rotary positions of their own for pictures get ``position_ids`` counted from the mask. Never
+            ``inputs_embeds``.
 
         Raises:
-            ValueError: No item, an image token written in a prompt, or a batch longer than the model's context.
+            ValueError: No item; another number of marks than of pictures; a token that stands for a picture written in a prompt;
+                no picture where the family needs one; no chat template; or a batch longer than the model's context.
         """
-        if not items:
-            raise ValueError("prepare() got no item; give at least one.")
-        texts, pictures = [], []
-        image_token = self.tokenizer.convert_ids_to_tokens(self.image_token_id)
-        for item in items:
-            if image_token in item.prompt:
-                raise ValueError(f"item {item.id!r} has the image token {image_token} in its prompt; take it out.")
-            content = [{"type": "image"} for _ in item.images] + [{"type": "text", "text": item.prompt}]
-            message = [{"role": "user", "content": content}]
-            texts.append(self.processor.apply_chat_template(message, tokenize=False, add_generation_prompt=True))
-            pictures.append([image.load() for image in item.images])
-        batch = self.processor(
-            text=texts,
-            images=pictures if any(pictures) else None,
-            padding=True,
-            padding_side="left",
-            return_tensors="pt",
-        )
-        inputs = {name: value.to(self.device) for name, value in batch.items() if isinstance(value, Tensor)}
-        self._check_inputs(inputs, items)
-        dtype = self.model.dtype
-        return {name: v.to(dtype) if v.is_floating_point() else v for name, v in inputs.items()}
-
-    def _check_inputs(self, inputs: Mapping[str, Tensor], items: Sequence[Item]) -> None:
-        layout = self.layout(inputs, items)
-        found = (inputs["input_ids"] == self.image_token_id).sum(dim=1).tolist()
-        wanted = torch.bincount(layout.item, minlength=len(items)).tolist()
-        for item, has, makes in zip(items, found, wanted, strict=True):
-            if has != makes:
-                raise ValueError(
-                    f"item {item.id!r} has {has} image tokens where its {len(item.images)} pictures make {makes}; "
-                    "the processor and the family's record disagree."
-                )
-        longest, context = inputs["input_ids"].shape[1], getattr(self.text_config, "max_position_embeddings", None)
-        if context is not None and longest > context:
-            raise ValueError(f"a prompt of {longest} tokens does not fit the model's context of {context}; shorten it.")
+        return prepare(self, items)
 
     def layout(self, inputs: Mapping[str, Tensor], items: Sequence[Item]) -> Layout:
         """Which pixels each image token of a prepared batch shows, and which rows of the vision tower feed it."""
@@ -182,7 +166,9 @@ class VLM:
 
     def token_roles(self, inputs: Mapping[str, Tensor], items: Sequence[Item]) -> dict[str, Bool[Tensor, "batch position"]]:
         """Which positions of a prepared batch belong to each role; see :func:`deixis.models.roles.token_roles`."""
-        return token_roles(inputs, items, self.image_token_id, self.layout(inputs, items))
+        layout = self.layout(inputs, items)
+        token = None if self.family.image_tokens == "cross" else self.image_token_id
+        return token_roles(inputs, items, token, layout)
 
     def first_tokens(self, option: Option) -> tuple[int, ...]:
         """The distinct tokens with which an option's forms begin, in order of the forms.
@@ -230,3 +216,14 @@ class VLM:
             logits = nn.functional.linear(normed, weight[rows].to(exact), None if bias is None else bias[rows].to(exact))
             cap = getattr(self.text_config, "final_logit_softcapping", None)
             return logits if cap is None else cap * torch.tanh(logits / cap)
+
+
+def _first_path(owner: nn.Module, paths: Sequence[str]) -> str:
+    """The first path that leads somewhere; the last one if none does, for the error that names it."""
+    for path in paths:
+        try:
+            owner.get_submodule(path)
+        except AttributeError:
+            continue
+        return path
+    return paths[-1]
