@@ -1,5 +1,6 @@
 """A tiny random Qwen3-VL with a real processor, and items to show it: for tests of mechanism, not of meaning."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -30,16 +31,25 @@ CHAT = (
 )
 
 
-def toy_tokenizer() -> PreTrainedTokenizerFast:
-    """A byte-level BPE that knows a few words; whatever else falls apart into bytes."""
+def toy_tokenizer(specials: Sequence[str] = SPECIALS, chat: str | None = CHAT, **named: str) -> PreTrainedTokenizerFast:
+    """A byte-level BPE that knows a few words; whatever else falls apart into bytes.
+
+    ``named`` are special tokens by the attribute under which processors look for them, such as ``image_token="<image>"``.
+    """
     inner = Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=480, special_tokens=list(SPECIALS), initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        vocab_size=480, special_tokens=list(specials), initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
     inner.train_from_iterator([WORDS, *WORDS.split()] * 4, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<|im_end|>", pad_token="<|endoftext|>", chat_template=CHAT)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        chat_template=chat,
+        extra_special_tokens=named,
+    )
 
 
 def toy_processor() -> Qwen3VLProcessor:
@@ -85,16 +95,20 @@ def toy_model(processor: Qwen3VLProcessor, dtype: torch.dtype = torch.float32, s
         vision_end_token_id=processor.tokenizer.convert_tokens_to_ids("<|vision_end|>"),
         tie_word_embeddings=True,
     )
-    model = Qwen3VLForConditionalGeneration(config)
+    return filled(Qwen3VLForConditionalGeneration(config), processor.tokenizer, seed).to(dtype)
+
+
+def filled(model: Any, tokenizer: Any, seed: int = 0) -> Any:
+    """The model with random weights, none of them zero, in evaluation mode."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, weight in model.named_parameters():
             scale = 0.1 if name.endswith("bias") else 0.25
             mean = 1.0 if "norm" in name and name.endswith("weight") else 0.0
             weight.copy_(mean + scale * torch.randn(weight.shape, generator=generator))
-    model.generation_config.eos_token_id = processor.tokenizer.eos_token_id
-    model.generation_config.pad_token_id = processor.tokenizer.pad_token_id
-    return model.to(dtype).eval()
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    return model.eval()
 
 
 def toy_vlm(dtype: torch.dtype = torch.float32, seed: int = 0) -> Any:
