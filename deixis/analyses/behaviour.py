@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from deixis.analyses.behaviour_plot import plot_behaviour
 from deixis.analyses.behaviour_scores import Cell, Drawing, cells_of, expected_shares, judged_answers, score_rows
 from deixis.analyses.distributions import interval, option_table
 from deixis.analyses.reference import Reference, read_reference, synthetic_reference
-from deixis.analyses.style import TERM_COLOURS, axes, language_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 PRIOR_FLOOR = 0.02
 """No blank share counts as less than this in the prior correction: dividing by 0.001 would make a distribution of noise."""
-_PITCH = 1.12
-_SMALLEST_LABELLED = 0.12
 COLUMNS = ("model", "language", "condition", "region", "term", "proportion", "corrected", "reference", "low", "high", "n")
 SCORE_COLUMNS = (
     "model",
@@ -221,52 +219,3 @@ def corrected_for_prior(shares: Float[np.ndarray, " term"], prior: Float[np.ndar
     """``shares`` over ``prior``, made to sum to 1 (contextual calibration: Zhao et al. 2021), the prior floored."""
     weights = shares / np.maximum(prior, PRIOR_FLOOR)
     return weights / weights.sum()
-
-
-def plot_behaviour(frame: "pd.DataFrame", ax: "Axes | None" = None) -> "Axes":
-    """Stacked bars of the real items' terms: a column per language, a bar per model and region, the reference at the bottom.
-
-    Args:
-        frame: From :meth:`Behaviour.to_frame`, or several of them concatenated.
-        ax: Where to draw; None makes a figure that fits.
-    """
-    real = frame[frame["condition"] == "real"]
-    if not len(real):
-        raise ValueError("the frame has no row of the condition 'real'; there is nothing to draw.")
-    from matplotlib.patches import Patch
-
-    languages = list(dict.fromkeys(real["language"]))
-    bars = [(str(model), model_rows, "proportion") for model, model_rows in real.groupby("model", sort=False)]
-    if real["reference"].notna().any():
-        bars.append(("reference", real[real["model"] == real["model"].iloc[0]], "reference"))
-    regions = sorted(set(real["region"]))
-    ax = axes(ax, 1.3 + 1.5 * len(languages), 0.8 + 0.3 * len(bars) * (len(regions) + 0.5))
-    ticks: dict[float, str] = {}
-    for block, (name, rows, column) in enumerate(bars):
-        for number, region in enumerate(regions):
-            y = block * (len(regions) + 0.6) + number
-            ticks[y] = f"{name}  {region}" if number == 0 else str(region)
-            for place, language in enumerate(languages):
-                part = rows[(rows["language"] == language) & (rows["region"] == region)]
-                _stack(ax, y, place * _PITCH, part, column)
-    ax.set_yticks(list(ticks), list(ticks.values()))
-    ax.invert_yaxis()
-    ax.set_ylabel("region (1 near, 3 far)")
-    ax.set_xticks([place * _PITCH + 0.5 for place in range(len(languages))], [language_name(code) for code in languages])
-    ax.xaxis.tick_top()
-    ax.tick_params(length=0)
-    ax.spines[["left", "bottom"]].set_visible(False)
-    ax.set_xlim(-0.02, len(languages) * _PITCH - 0.06)
-    present = [term for term in TERM_COLOURS if term in set(real["term"])]
-    handles = [Patch(color=TERM_COLOURS[term], label=term) for term in present]
-    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=len(present), frameon=False)
-    return ax
-
-
-def _stack(ax: "Axes", y: float, left: float, rows: "pd.DataFrame", column: str) -> None:
-    for term in TERM_COLOURS:
-        for value in rows.loc[rows["term"] == term, column].dropna():
-            ax.barh(y, value, left=left, height=0.86, color=TERM_COLOURS[term], edgecolor="white", linewidth=0.6)
-            if value >= _SMALLEST_LABELLED:
-                ax.text(left + value / 2, y, f"{100 * value:.0f}", ha="center", va="center", fontsize=7, color="black")
-            left += value

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from deixis.analyses.behaviour import COLUMNS, PRIOR_FLOOR, SCORE_COLUMNS, behaviour, corrected_for_prior, plot_behaviour
+from deixis.analyses.behaviour import COLUMNS, PRIOR_FLOOR, SCORE_COLUMNS, behaviour, corrected_for_prior
 from deixis.analyses.findings import lens_of_terms
-from deixis.analyses.style import TERM_COLOURS
 from deixis.benchmarks import Items, memory_game
 from deixis.benchmarks.speaker import SYNTHETIC_SPEAKER
 from tests.analyses.fake_run import FakeRun, by_term, right_answer
@@ -362,23 +361,6 @@ def test_a_run_with_nothing_to_score_is_refused():
         behaviour(FakeRun(bare, speaker))
 
 
-def test_the_bars_are_as_long_as_the_shares_and_the_reference_lies_at_the_bottom():
-    items = ITEMS.filter(lambda i: i.language in ("en", "ja"))
-    frame = behaviour(FakeRun(items, average), "synthetic", n_boot=5).to_frame()
-    ax = plot_behaviour(frame)
-    labels = [tick.get_text() for tick in ax.get_yticklabels()]
-    assert labels == ["fake  1", "2", "3", "reference  1", "2", "3"]
-    bottom = max(patch.get_y() for patch in ax.patches)
-    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # down is larger
-    last = [patch for patch in ax.patches if patch.get_y() == bottom]
-    widths = [patch.get_width() for patch in last]
-    np.testing.assert_allclose(widths, [*SYNTHETIC_SPEAKER["en"][3].values(), *SYNTHETIC_SPEAKER["ja"][3].values()])
-    colours = [matplotlib_hex(patch) for patch in last]
-    assert colours == [TERM_COLOURS[t].lower() for t in ("proximal", "distal", "proximal", "medial", "distal")]
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["English", "Japanese"]
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["proximal", "medial", "distal"]
-
-
 def test_the_plot_of_a_result_is_the_plot_of_its_frame():
     import matplotlib.pyplot as plt
 
@@ -386,9 +368,3 @@ def test_the_plot_of_a_result_is_the_plot_of_its_frame():
     _, ax = plt.subplots()
     assert result.plot(ax) is ax
     assert len(ax.patches) == 3 * (2 + 2 + 3 + 3)
-
-
-def matplotlib_hex(patch) -> str:
-    from matplotlib.colors import to_hex
-
-    return to_hex(patch.get_facecolor())
