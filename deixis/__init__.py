@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deixis.benchmarks import Item as Item
     from deixis.benchmarks import Items as Items
     from deixis.benchmarks import Option as Option
+    from deixis.benchmarks import counter_heuristic as counter_heuristic
     from deixis.benchmarks import load_items as load_items
     from deixis.benchmarks import memory_game as memory_game
     from deixis.hooks import Watch as Watch
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "activations": ("Run", "open_run", "record"),
     "analyses": ("behaviour", "encoding_gap", "layer_sweep", "logit_lens", "report"),
-    "benchmarks": ("Camera", "Item", "Items", "Option", "load_items", "memory_game"),
+    "benchmarks": ("Camera", "Item", "Items", "Option", "counter_heuristic", "load_items", "memory_game"),
     "hooks": ("Watch",),
     "models": ("VLM", "load", "wrap"),
 }

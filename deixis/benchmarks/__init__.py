@@ -1,5 +1,6 @@
 """What a model is shown, what a right answer is, how an answer is read. No torch here."""
 
+from deixis.benchmarks.decouple import counter_heuristic as counter_heuristic
 from deixis.benchmarks.images import ImageError as ImageError
 from deixis.benchmarks.images import ImageHandle as ImageHandle
 from deixis.benchmarks.item_json import ItemsError as ItemsError
@@ -11,4 +12,16 @@ from deixis.benchmarks.memory_game import memory_game as memory_game
 from deixis.benchmarks.render import Camera as Camera
 from deixis.benchmarks.saved import load_items as load_items
 
-__all__ = ["Box", "Camera", "ImageError", "ImageHandle", "Item", "Items", "ItemsError", "Option", "load_items", "memory_game"]
+__all__ = [
+    "Box",
+    "Camera",
+    "ImageError",
+    "ImageHandle",
+    "Item",
+    "Items",
+    "ItemsError",
+    "Option",
+    "counter_heuristic",
+    "load_items",
+    "memory_game",
+]

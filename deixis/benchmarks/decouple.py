@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from deixis.benchmarks.items import Items
 from deixis.benchmarks.render import Camera, Figure
 from deixis.benchmarks.render.memory_scene import DESK_LENGTH_M, DESK_WIDTH_M, DISK_THICKNESS_M
 from deixis.benchmarks.speaker import region_of
@@ -116,9 +117,25 @@ def height_cue(distance_m: float, object_row: float) -> str:
     middle distance.
     """
     region = region_of(distance_m)
-    if region == 2:
+    if region == 2 or math.isnan(distance_m) or math.isnan(object_row):
         return "neutral"
     return "agrees" if (region == 3) == (object_row < 0.5) else "contradicts"
+
+
+def counter_heuristic(items: Items) -> Items:
+    """The items in which "higher in the image is farther" is wrong: far and in the lower half, near and in the upper half.
+
+    Raises:
+        ValueError: There is none, as in any set with one camera.
+    """
+    found = items.filter(
+        lambda item: (
+            height_cue(item.targets.get("distance_m", math.nan), item.nuisances.get("object_row", math.nan)) == "contradicts"
+        )
+    )
+    if not len(found):
+        raise ValueError("no item is far and low or near and high; draw some with memory_game(decouple=True, n=200).")
+    return found
 
 
 def _within(span: tuple[float, float], share: float) -> float:

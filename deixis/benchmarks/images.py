@@ -119,6 +119,22 @@ class UniformImage(ImageHandle):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DecolouredImage(ImageHandle):
+    """Another picture in shades of grey (luma of ITU-R BT.601)."""
+
+    source: ImageHandle
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        return self.source.size
+
+    def load(self) -> Image.Image:
+        """The picture, RGB with three equal channels."""
+        return self.source.load().convert("L").convert("RGB")
+
+
+@dataclass(frozen=True, kw_only=True)
 class FileImage(ImageHandle):
     """A picture on disk; ``expected`` is the hash that it had when the items were saved."""
 

@@ -3,11 +3,11 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from deixis.benchmarks.images import ImageHandle, UniformImage
+from deixis.benchmarks.images import ImageHandle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,19 +132,25 @@ class Items:
         """The items for which ``keep`` is true, in order."""
         return Items(item for item in self if keep(item))
 
-    def with_condition(self, name: str) -> "Items":
+    def with_condition(self, name: str, seed: int = 0) -> "Items":
         """The same questions with the pictures changed; ids get the condition's name behind a plus sign.
 
-        ``"real"`` changes nothing. Boxes and targets stay those of the original scene, so that roles and targets line up item by
-        item.
+        ``blank`` is uniform grey, ``black`` black, ``text_only`` no picture at all, ``shuffled`` the picture of another scene,
+        ``decoloured`` shades of grey; ``"shuffled+decoloured"`` is both, and ``"real"`` changes nothing. Truth, targets,
+        nuisances and the group ``scene`` stay those of the original scene, so that conditions line up item by item. Boxes stay
+        too, but go with the picture where another scene's is shown (its name is in the group ``shown``), and away with it.
+
+        Args:
+            name: One condition, or several joined with ``+``.
+            seed: Decides which scene shows which in ``shuffled``; never its own, and no two the same.
 
         Raises:
-            ValueError: ``name`` is no known condition, or an item has been changed already.
+            ValueError: ``name`` is no known condition, contradicts itself or what was done to an item before, or an item has no
+                picture; fewer than two scenes are there to shuffle.
         """
-        if name != "real" and name not in CONDITIONS:
-            listed = ", ".join(map(repr, (*CONDITIONS, "real")))
-            raise ValueError(f"condition={name!r} is not one of: {listed}.")
-        return Items(_changed(item, name) for item in self)
+        from deixis.benchmarks.conditions import with_condition
+
+        return Items(with_condition(self._items, name, seed))
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per item: ids, kinds, truth, and a column per group, target and nuisance."""
@@ -175,21 +181,3 @@ class Items:
         from deixis.benchmarks.saved import save_items
 
         return save_items(self, Path(folder))
-
-
-def _blank(image: ImageHandle) -> ImageHandle:
-    width, height = image.size
-    return UniformImage(width=width, height=height)
-
-
-CONDITIONS: dict[str, Callable[[ImageHandle], ImageHandle]] = {"blank": _blank}
-"""What may be done to a picture. A new condition is a new entry here."""
-
-
-def _changed(item: Item, name: str) -> Item:
-    if item.condition != "real":
-        raise ValueError(f"item {item.id!r} is in condition {item.condition!r} already; start from the real items.")
-    if name == "real":
-        return item
-    images = tuple(CONDITIONS[name](image) for image in item.images)
-    return replace(item, id=f"{item.id}+{name}", condition=name, images=images)

@@ -22,7 +22,7 @@ TASKS = ("demonstrative", "distance")
 def memory_game(
     tasks: Sequence[str] = ("demonstrative",),
     languages: Sequence[str] = ("en", "zh", "ja", "ko"),
-    distances: Sequence[float] = (0.25, 1.50, 2.75),
+    distances: Sequence[float] | np.ndarray = (0.25, 1.50, 2.75),
     shapes: Sequence[str] = SHAPES,
     colours: Sequence[str] = COLOURS,
     camera: Camera | None = None,
@@ -95,7 +95,12 @@ def _metres(distances: Any) -> tuple[float, ...]:
     for distance in distances:
         if not isinstance(distance, Real) or not 0 < float(distance) < DESK_LENGTH_M:
             raise ValueError(f"distances holds {distance}; a disk must lie between 0 and {DESK_LENGTH_M} m.")
-    return tuple(float(distance) for distance in distances)
+    metres = tuple(float(distance) for distance in distances)
+    shown = [f"{distance:g}" for distance in metres]  # as it stands in a scene's name
+    twice = next((name for name in shown if shown.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"distances holds {twice} m twice (to six digits); give each once.")
+    return metres
 
 
 def _check_list(name: str, values: object, example: str) -> None:

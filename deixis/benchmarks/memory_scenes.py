@@ -14,7 +14,7 @@ from deixis.benchmarks.render.memory_scene import INKS
 COLOURS = tuple(INKS)
 CAMERA_SIDES = {"centre": 0.0, "left": -0.6, "right": 0.6}
 """Metres to the right of the desk's middle line; a camera at the side turns towards the desk."""
-ADDRESSEES = {"none": None, "near": 0.85, "middle": 1.5, "far": 2.75}
+ADDRESSEES = {"none": None, "near": 0.85, "middle": 1.5, "far": 2.3}
 """Where somebody sits beside the desk, in metres from its near edge."""
 _ADDRESSEE_X_M = 0.72
 _LOOKED_AT_M = 1.5

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from deixis.benchmarks.images import DrawnImage, FileImage, ImageError, ImageHandle, UniformImage
+from deixis.benchmarks.images import DecolouredImage, DrawnImage, FileImage, ImageError, ImageHandle, UniformImage
 from deixis.benchmarks.item_json import ItemsError, from_record, parse_line, shown, to_line, to_record
 from deixis.benchmarks.items import Item, Items
 from deixis.benchmarks.render import Camera, Figure
@@ -225,6 +225,8 @@ def _described(image: ImageHandle, item: Item) -> dict[str, Any]:
         return {"drawn": {"figure": asdict(image.figure), "camera": asdict(image.camera), "pixels": image.pixels}}
     if isinstance(image, UniformImage):
         return {"uniform": asdict(image)}
+    if isinstance(image, DecolouredImage):
+        return {"decoloured": _described(image.source, item)}
     if isinstance(image, FileImage):
         return {"file": str(image.path.resolve()), "sha256": image.sha256}
     raise ItemsError(
@@ -240,8 +242,10 @@ def _rebuilt(entry: Any) -> ImageHandle:
                 return DrawnImage(figure=Figure(**figure), camera=Camera(**camera), pixels=pixels)
             case {"uniform": {"width": int(), "height": int(), "grey": int()} as values}:
                 return UniformImage(**values)
+            case {"decoloured": source}:
+                return DecolouredImage(source=_rebuilt(source))
             case {"file": str(path), "sha256": str(expected)}:
                 return FileImage(path=Path(path), expected=expected)
     except (TypeError, ValueError, OverflowError) as error:
         raise ItemsError(f"an entry of images can't be rebuilt ({error}); record the run again") from error
-    raise ItemsError("an entry of images is neither drawn, uniform nor a file with its hash; record the run again")
+    raise ItemsError("an entry of images is neither drawn, uniform, decoloured nor a file with its hash; record the run again")

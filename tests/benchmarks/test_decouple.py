@@ -1,6 +1,7 @@
 """Decoupled scenes: independence of distance, image height and size, by several measures that can fail."""
 
 import inspect
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
 from deixis.benchmarks import Camera, Items, memory_game
-from deixis.benchmarks.decouple import AREAS, ROWS, EvenSpread, decoupled_figure, height_cue, projected_rim
+from deixis.benchmarks.decouple import AREAS, ROWS, EvenSpread, counter_heuristic, decoupled_figure, height_cue, projected_rim
 from deixis.benchmarks.memory_scenes import CAMERA_SIDES
 from deixis.benchmarks.render import FAST, Figure, draw, memory_scene
 from deixis.benchmarks.render.memory_scene import DESK_LENGTH_M, DESK_WIDTH_M
@@ -184,6 +185,21 @@ def test_the_height_cue_is_that_of_the_rule_higher_is_farther(frame):
     assert abs(counts["agrees"] - counts["contradicts"]) < 30
     against = frame[frame["height_cue"] == "contradicts"]
     assert against["distance_m"].corr(against["object_row"]) > 0.8  # in the standard set below -0.9
+
+
+def test_the_counter_heuristic_items_are_a_quarter_and_a_single_camera_has_none(many):
+    against = counter_heuristic(many)
+    assert 140 < len(against) < 160
+    for item in against:
+        far, low = item.targets["distance_m"] >= 2.25, item.nuisances["object_row"] >= 0.5
+        assert far == low
+        assert far or item.targets["distance_m"] < 1.0
+        assert item.groups["height_cue"] == "contradicts"
+    with pytest.raises(ValueError, match=r"no item is far and low or near and high; draw some with memory_game\(decouple=True"):
+        counter_heuristic(memory_game(languages=("en",), size=64))
+    bare = Items([replace(many[0], targets={}, nuisances={})])
+    with pytest.raises(ValueError, match="no item is far and low"):
+        counter_heuristic(bare)
 
 
 def test_the_standard_sixty_can_be_decoupled_too():

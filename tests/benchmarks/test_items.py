@@ -58,28 +58,6 @@ def test_the_fingerprint_is_that_of_the_pixels_and_not_of_the_handle():
     assert drawn[::-1].fingerprint != drawn.fingerprint
 
 
-def test_blank_pictures_are_grey_and_keep_size_targets_and_boxes():
-    items = memory_game(shapes=("star",), colours=("red",), languages=("en",), size=32)
-    for real, blank in zip(items, items.with_condition("blank"), strict=True):
-        image = blank.images[0].load()
-        assert image.size == real.images[0].size
-        assert image.getcolors() == [(32 * 32, (128, 128, 128))]
-        assert (blank.id, blank.condition) == (f"{real.id}+blank", "blank")
-        assert (blank.targets, blank.objects, blank.prompt, blank.options) == (
-            real.targets,
-            real.objects,
-            real.prompt,
-            real.options,
-        )
-
-
-def test_unknown_and_repeated_conditions_are_refused():
-    with pytest.raises(ValueError, match="condition='mirrored' is not one of: 'blank', 'real'"):
-        Items([ITEM]).with_condition("mirrored")
-    with pytest.raises(ValueError, match="'a\\+blank' is in condition 'blank' already"):
-        Items([ITEM]).with_condition("blank").with_condition("blank")
-
-
 def test_the_real_condition_changes_nothing_and_is_no_way_back():
     items = Items([ITEM, replace(ITEM, id="b")])
     assert list(items.with_condition("real")) == list(items)

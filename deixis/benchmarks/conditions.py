@@ -1,0 +1,153 @@
+"""What may be done to the pictures of items: each condition is a record, and several are joined with a plus sign."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from deixis.benchmarks.images import DecolouredImage, ImageHandle, UniformImage
+from deixis.benchmarks.items import Item
+
+BLANK_GREY, BLACK_GREY = 128, 0
+_SEED_STREAM = 5297
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One change of the pictures; ids, questions, truth, targets, nuisances and the group ``scene`` stay those of the item."""
+
+    name: str
+    what: str
+    """In words, for help pages."""
+    keeps_a_scene: bool
+    """Whether a scene is still to be seen; if not, nothing can be joined to it."""
+    change: Callable[[Sequence[Item], int], list[Item]]
+    """Items and a seed to the changed items, in order."""
+
+
+def with_condition(items: Sequence[Item], name: str, seed: int) -> list[Item]:
+    """The items in the condition ``name``; see :meth:`deixis.Items.with_condition`."""
+    wanted = _parts(name)
+    if "real" in wanted:
+        _check_all_real(items)
+        return list(items)
+    changed = list(items)
+    for item in items:
+        _check_joinable(item, wanted)
+    for part in wanted:
+        changed = CONDITIONS[part].change(changed, seed)
+    return [_named(item, wanted) for item in changed]
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """The conditions that ``name`` joins, in the order of the table, whatever order they are written in."""
+    given = name.split("+")
+    for part in given:
+        if part not in CONDITIONS and part != "real":
+            listed = ", ".join(map(repr, (*CONDITIONS, "real")))
+            said = f"condition={name!r}" if part == name else f"condition={name!r} holds {part!r}, which"
+            raise ValueError(f"{said} is not one of: {listed}.")
+    if len(set(given)) < len(given):
+        raise ValueError(f"condition={name!r} holds a condition twice; name each once.")
+    if len(given) > 1:
+        alone = next((part for part in given if part == "real" or not CONDITIONS[part].keeps_a_scene), None)
+        if alone is not None:
+            why = "changes nothing" if alone == "real" else "leaves no scene that the other could change"
+            raise ValueError(f"condition={name!r} contradicts itself: {alone!r} {why}; name it alone.")
+    return tuple(sorted(given, key=["real", *CONDITIONS].index))
+
+
+def _check_all_real(items: Sequence[Item]) -> None:
+    for item in items:
+        if item.condition != "real":
+            raise ValueError(f"item {item.id!r} is in condition {item.condition!r} already; start from the real items.")
+
+
+def _check_joinable(item: Item, wanted: tuple[str, ...]) -> None:
+    if not item.images and item.condition == "real":
+        raise ValueError(f"item {item.id!r} has no picture, and a condition changes pictures; leave it out.")
+    if item.condition == "real":
+        return
+    joined = (*item.condition.split("+"), *wanted)
+    known = [CONDITIONS[part] for part in joined if part in CONDITIONS]
+    if len(known) < len(joined) or len(set(joined)) < len(joined) or not all(part.keeps_a_scene for part in known):
+        raise ValueError(
+            f"item {item.id!r} is in condition {item.condition!r} already, to which {'+'.join(wanted)!r} can't be joined; "
+            "start from the real items."
+        )
+
+
+def _named(item: Item, wanted: tuple[str, ...]) -> Item:
+    before = () if item.condition == "real" else tuple(item.condition.split("+"))
+    condition = "+".join(sorted({*before, *wanted}, key=[*CONDITIONS].index))
+    bare = item.id.removesuffix("+" + item.condition) if before else item.id
+    return replace(item, id=f"{bare}+{condition}", condition=condition)
+
+
+def _each_picture(change: Callable[[ImageHandle], ImageHandle]) -> Callable[[Sequence[Item], int], list[Item]]:
+    def changed(items: Sequence[Item], _seed: int) -> list[Item]:
+        return [replace(item, images=tuple(change(image) for image in item.images)) for item in items]
+
+    return changed
+
+
+def _uniform(grey: int) -> Callable[[ImageHandle], ImageHandle]:
+    return lambda image: UniformImage(width=image.size[0], height=image.size[1], grey=grey)
+
+
+def _without_pictures(items: Sequence[Item], _seed: int) -> list[Item]:
+    return [replace(item, images=(), objects=()) for item in items]
+
+
+def _shuffled(items: Sequence[Item], seed: int) -> list[Item]:
+    """Every scene shows the pictures of one other scene, and no two scenes those of the same.
+
+    So a split by scene is a split by picture too: no picture is on both sides of it.
+    """
+    changed: dict[str, Item] = {}
+    for n_images in sorted({len(item.images) for item in items}):
+        changed |= _shuffled_alike([item for item in items if len(item.images) == n_images], seed)
+    return [changed[item.id] for item in items]
+
+
+def _shuffled_alike(items: Sequence[Item], seed: int) -> dict[str, Item]:
+    """The same among items with equally many pictures, by id."""
+    scenes: dict[str, list[Item]] = {}  # of each scene one item for each of its sets of pictures
+    for item in items:
+        known = scenes.setdefault(_scene_of(item), [])
+        if all(item.images != other.images for other in known):
+            known.append(item)
+    names = sorted(scenes)
+    if len(names) < 2:
+        raise ValueError(f"condition='shuffled' needs at least two scenes with {len(items[0].images)} pictures each; add more.")
+    # One cycle through all scenes in random order: each gives to the next, so none keeps its own.
+    order = np.random.default_rng((_SEED_STREAM, seed)).permutation(len(names))
+    giver = {names[to]: names[of] for of, to in zip(order, np.roll(order, -1), strict=True)}
+    changed = {}
+    for item in items:
+        scene = _scene_of(item)
+        mine, theirs = scenes[scene], scenes[giver[scene]]
+        place = next(k for k, known in enumerate(mine) if known.images == item.images)
+        shown = theirs[place % len(theirs)]
+        if set(shown.images) & {image for known in mine for image in known.images}:
+            raise ValueError(f"the scenes {scene!r} and {giver[scene]!r} share a picture; give what shares pictures one scene.")
+        groups = {**item.groups, "shown": giver[scene]}
+        changed[item.id] = replace(item, images=shown.images, objects=shown.objects, groups=groups)
+    return changed
+
+
+def _scene_of(item: Item) -> str:
+    return item.groups.get("scene", item.id)
+
+
+CONDITIONS: dict[str, Condition] = {
+    condition.name: condition
+    for condition in (
+        Condition("blank", "uniform grey", False, _each_picture(_uniform(BLANK_GREY))),
+        Condition("black", "all black", False, _each_picture(_uniform(BLACK_GREY))),
+        Condition("text_only", "no picture at all", False, _without_pictures),
+        Condition("shuffled", "another scene's picture", True, _shuffled),
+        Condition("decoloured", "shades of grey", True, _each_picture(lambda image: DecolouredImage(source=image))),
+    )
+}
+"""What may be done to a picture. A new condition is a new record here."""
