@@ -13,7 +13,7 @@ from deixis.benchmarks.names import checked_names
 from deixis.hooks.choices import SINGLE_ROLES, chosen_points, chosen_roles, roles_of
 from deixis.hooks.pooling import Positions, gather, mean_over, mean_over_rows
 from deixis.models import VLM
-from deixis.models.check_items import small_item
+from deixis.models.checking.items import small_item
 from deixis.models.layout import Layout
 from deixis.models.sites import SITES
 

@@ -96,9 +96,9 @@ def wrap(model: Any, processor: Any, name: str | None = None, revision: str | No
         revision=revision,
     )
     if check:
-        problem = check_vlm(vlm)
-        if problem is not None:
-            raise ModelError(f"{vlm.name} does not fit the record of {family.architecture}: {problem}")
+        for done in check_vlm(vlm):
+            if done.passed is False:
+                raise ModelError(f"{vlm.name} does not fit the record of {family.architecture}: {done.said}")
     return vlm
 
 

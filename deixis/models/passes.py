@@ -3,7 +3,7 @@
 import copy
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -28,6 +28,8 @@ class PromptPass:
     shift: Int[Tensor, "batch 1"]
     """How far a token's rotary position lies from its number in the row: pictures take fewer positions than tokens, and a batch
     without pictures is numbered from its padding on."""
+    beside: dict[str, Tensor] = field(default_factory=dict)
+    """Inputs with an entry for each position that a further token takes over from the last one."""
 
     @classmethod
     def run(cls, vlm: VLM, inputs: dict[str, Tensor]) -> "PromptPass":
@@ -37,7 +39,8 @@ class PromptPass:
         output = vlm.model(**inputs, **keep, use_cache=True)
         mask = inputs["attention_mask"].long()
         name = next(name for name in _CACHE_NAMES if output.get(name) is not None)
-        return cls(vlm, output.logits[:, -1].float(), output[name], mask, _rope_shift(vlm, inputs))
+        beside = {name: inputs[name][:, -1:] for name in vlm.family.carried if name in inputs}
+        return cls(vlm, output.logits[:, -1].float(), output[name], mask, _rope_shift(vlm, inputs), beside)
 
     def extended(self, tokens: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token vocab"]:
         """Read more tokens in each row (this moves the state on) and return the float32 logits behind each of them."""
@@ -50,6 +53,7 @@ class PromptPass:
             position_ids=positions,
             use_cache=True,
             **{_cache_argument(self.vlm): self.cache},
+            **{name: value.repeat_interleave(tokens.shape[1], dim=1) for name, value in self.beside.items()},
         )
         self.logits = output.logits[:, -1].float()
         return output.logits.float()
@@ -59,7 +63,8 @@ class PromptPass:
         at = torch.tensor(list(indices), device=self.mask.device)
         cache = copy.deepcopy(self.cache)
         cache.batch_select_indices(at)
-        return PromptPass(self.vlm, self.logits[at.to(self.logits.device)], cache, self.mask[at], self.shift[at])
+        beside = {name: value[at] for name, value in self.beside.items()}
+        return PromptPass(self.vlm, self.logits[at.to(self.logits.device)], cache, self.mask[at], self.shift[at], beside)
 
 
 def _cache_argument(vlm: VLM) -> str:
@@ -75,6 +80,6 @@ def _rope_shift(vlm: VLM, inputs: Mapping[str, Tensor]) -> Int[Tensor, "batch 1"
         if deltas is not None:  # None after a batch without pictures
             return deltas.to(mask.device).reshape(-1, 1).long()
     if "position_ids" in inputs:
-        return mask.new_zeros((len(mask), 1))
+        return mask.new_full((len(mask), 1), vlm.family.first_position)
     # Left to itself, a model numbers the columns of the batch, padding included.
     return (mask == 0).sum(dim=1, keepdim=True)

@@ -40,6 +40,8 @@ class Site:
         where, module = f"{self.name} {layer}", self.module(vlm, layer)
 
         def before(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if self.vision and _looks_up(args):
+                return None
             key, tensor = received(args, kwargs, where)
             changed = visit(tensor)
             if changed is None:
@@ -48,16 +50,17 @@ class Site:
                 return args, {**kwargs, key: changed}
             return (changed, *args[1:]), kwargs
 
-        def after(_module: nn.Module, _args: tuple[Any, ...], output: Any) -> Any:
+        def after(_module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+            if self.vision and _looks_up(args):
+                return None
             at, tensor = returned(output, where, self.vision)
             changed = visit(tensor)
-            if changed is None or at is None:
-                return changed
-            return type(output)((*output[:at], changed, *output[at + 1 :]))
+            return changed if changed is None or at is None else _with(output, at, changed)
 
+        # First in line: transformers collects ``hidden_states`` by hooks of its own, and must collect what was put in.
         if self.side == "input":
-            return module.register_forward_pre_hook(before, with_kwargs=True)
-        return module.register_forward_hook(after)
+            return module.register_forward_pre_hook(before, with_kwargs=True, prepend=True)
+        return module.register_forward_hook(after, prepend=True)
 
 
 def received(args: tuple[Any, ...], kwargs: Mapping[str, Any], where: str) -> tuple[int | str, Tensor]:
@@ -77,27 +80,43 @@ def received(args: tuple[Any, ...], kwargs: Mapping[str, Any], where: str) -> tu
     return next(iter(named.items()))
 
 
-def returned(output: Any, where: str, vision: bool) -> tuple[int | None, Tensor]:
-    """The hidden states in what a module returns, and their place in a tuple (None for a plain tensor).
+def returned(output: Any, where: str, vision: bool) -> tuple[int | str | None, Tensor]:
+    """The hidden states in what a module returns, and their place in a tuple or named output (None for a plain tensor).
 
-    Never the first entry of whatever it is: the first entry of a tensor would be the batch's first row. In a tuple it is the one
-    tensor of hidden states beside what cannot be such (None, attention weights with four axes, a router's two).
+    Never the first entry of whatever it is: the first entry of a tensor would be the batch's first row. Among several entries it
+    is the one tensor of hidden states beside what cannot be such (None, attention weights with four axes, a router's two).
 
     Raises:
-        SiteError: It is neither a tensor nor a tuple with one candidate.
+        SiteError: It is neither a tensor nor a collection with one candidate.
     """
     if isinstance(output, Tensor):
         return None, output
+    if isinstance(output, Mapping):
+        entries: dict[Any, Any] = dict(output)
+    elif isinstance(output, (tuple, list)):
+        entries = dict(enumerate(output))
+    else:
+        raise SiteError(f"{where} gives a {type(output).__name__}, not a tensor; correct the record.")
     axes = (2, 3) if vision else (3,)
-    if type(output) in (tuple, list):
-        fitting = [n for n, v in enumerate(output) if isinstance(v, Tensor) and v.is_floating_point() and v.ndim in axes]
-        if len(fitting) == 1:
-            return fitting[0], output[fitting[0]]
+    fitting = [at for at, v in entries.items() if isinstance(v, Tensor) and v.is_floating_point() and v.ndim in axes]
+    if len(fitting) != 1:
         raise SiteError(
-            f"{where} gives a {type(output).__name__} of ({', '.join(map(_kind, output))}), where one tensor of hidden states is "
-            "needed; correct the record."
+            f"{where} gives a {type(output).__name__} of ({', '.join(map(_kind, entries.values()))}), where one tensor of hidden "
+            "states is needed; correct the record."
         )
-    raise SiteError(f"{where} gives a {type(output).__name__}, not a tensor; correct the record.")
+    return fitting[0], entries[fitting[0]]
+
+
+def _with(output: Any, at: int | str, changed: Tensor) -> Any:
+    """The same collection with another tensor in one place."""
+    if isinstance(output, Mapping):
+        return type(output)(**{**output, str(at): changed})
+    return type(output)(changed if number == at else value for number, value in enumerate(output))
+
+
+def _looks_up(args: tuple[Any, ...]) -> bool:
+    """Whether a module of the vision tower is asked for rows by number (Ovis2's marks around a picture), not shown a picture."""
+    return bool(args) and isinstance(args[0], Tensor) and not args[0].is_floating_point()
 
 
 def _kind(value: Any) -> str:

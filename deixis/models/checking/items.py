@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SIDE = 64
 """Width and height of the smallest picture shown, in pixels."""
-_TOKEN_SIDE = 12
+_TOKEN_SIDE = 18
 """Pixels that a token's box must have each way: a third of it can then change without touching the next one, however resized."""
 Rectangle = tuple[float, float, float, float]
 """Left, top, right, bottom in pixels."""
@@ -56,7 +56,7 @@ def small_item() -> Item:
 
 
 def enough_pixels(vlm: "VLM", width: int = SIDE, height: int = SIDE) -> tuple[int, int]:
-    """The size of that shape, or larger, at which every image token shows a dozen pixels each way.
+    """The size of that shape, or larger, at which every image token shows eighteen pixels each way.
 
     A larger picture may be cut into more tiles, so that it is asked again, three times at most.
     """
