@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from deixis.activations import open_run as open_run
     from deixis.activations import record as record
     from deixis.analyses import behaviour as behaviour
+    from deixis.analyses import compare as compare
     from deixis.analyses import encoding_gap as encoding_gap
     from deixis.analyses import layer_sweep as layer_sweep
     from deixis.analyses import logit_lens as logit_lens
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "activations": ("Run", "open_run", "record"),
-    "analyses": ("behaviour", "encoding_gap", "layer_sweep", "logit_lens", "report"),
+    "analyses": ("behaviour", "compare", "encoding_gap", "layer_sweep", "logit_lens", "report"),
     "benchmarks": ("Camera", "Item", "Items", "Option", "counter_heuristic", "load_items", "memory_game"),
     "hooks": ("Watch",),
     "models": ("VLM", "load", "wrap"),

@@ -3,6 +3,10 @@
 from deixis.analyses.behaviour import Behaviour as Behaviour
 from deixis.analyses.behaviour import behaviour as behaviour
 from deixis.analyses.behaviour import plot_behaviour as plot_behaviour
+from deixis.analyses.compare import Comparison as Comparison
+from deixis.analyses.compare import Correlation as Correlation
+from deixis.analyses.compare import compare as compare
+from deixis.analyses.compare import plot_comparison as plot_comparison
 from deixis.analyses.encoding_gap import EncodingGap as EncodingGap
 from deixis.analyses.encoding_gap import encoding_gap as encoding_gap
 from deixis.analyses.encoding_gap import plot_encoding_gap as plot_encoding_gap
@@ -18,14 +22,18 @@ from deixis.analyses.report import report as report
 __all__ = [
     "Behaviour",
     "BestLayer",
+    "Comparison",
+    "Correlation",
     "EncodingGap",
     "LayerSweep",
     "LogitLens",
     "behaviour",
+    "compare",
     "encoding_gap",
     "layer_sweep",
     "logit_lens",
     "plot_behaviour",
+    "plot_comparison",
     "plot_encoding_gap",
     "plot_layer_sweep",
     "plot_logit_lens",
