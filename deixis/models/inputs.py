@@ -1,6 +1,7 @@
 """From items to a model's keyword arguments: chat template, pictures, left padding, positions."""
 
 import inspect
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,15 +33,18 @@ def prepare(vlm: "VLM", items: Sequence[Item]) -> dict[str, Tensor]:
     texts = [prompt_text(vlm, item) for item in items]
     pictures = [[image.load() for image in item.images] for item in items]
     opening = vlm.tokenizer.bos_token
-    batch = vlm.processor(
-        text=texts,
-        images=pictures if any(pictures) else None,
-        padding=True,
-        padding_side="left",
-        return_tensors="pt",
-        # A template that writes the opening token must not get a second one from the tokenizer.
-        **({"add_special_tokens": False} if opening and texts[0].startswith(opening) else {}),
-    )
+    with warnings.catch_warnings():
+        # PaliGemma's processor makes a numpy array of a tensor in a way that numpy has announced to drop.
+        warnings.filterwarnings("ignore", message="__array__ implementation", category=DeprecationWarning)
+        batch = vlm.processor(
+            text=texts,
+            images=pictures if any(pictures) else None,
+            padding=True,
+            padding_side="left",
+            return_tensors="pt",
+            # A template that writes the opening token must not get a second one from the tokenizer.
+            **({"add_special_tokens": False} if opening and texts[0].startswith(opening) else {}),
+        )
     accepted = accepts(vlm.model) - {"labels"}
     inputs = {name: value for name, value in batch.items() if isinstance(value, Tensor) and name in accepted}
     if vlm.family.keeps_positions is None:
