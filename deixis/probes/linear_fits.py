@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Shaped
-from sklearn.linear_model import LogisticRegression
 
+from deixis.probes.multinomial import logistic
 from deixis.probes.row_space import Array, RowSpace, Split, like, namespace, plain, row_spaces
 
 Solution = tuple[Float[Array, "subset axis target output"], Float[Array, "subset target output"]]
@@ -66,26 +66,6 @@ def discriminant(
         coef = shrunk @ (inverse[..., None] * left)
         offset = -0.5 * (inverse[..., None] * (turned @ coef)).diagonal(0, -2, -1)
         yield xp.moveaxis(coef, 2, 1), _unless_absent(size, offset)
-
-
-def logistic(space: RowSpace, member: Float[Array, "subset train target output"], alphas: Sequence[float]) -> Iterator[Solution]:
-    """Minimises ``sum of weighted log losses + alpha / 2 |B|^2``, one fit after the other."""
-    rows, targets, weight = plain(space.train), plain(member), plain(space.weight)
-    for alpha in alphas:
-        coef = np.zeros((rows.shape[0], rows.shape[2], *targets.shape[2:]))
-        intercept = np.full((rows.shape[0], *targets.shape[2:]), -np.inf)
-        for s, t in np.ndindex(targets.shape[0], targets.shape[2]):
-            codes = targets[s, :, t].argmax(axis=-1)
-            seen = np.unique(codes[weight[s] > 0])
-            if len(seen) == 1:
-                intercept[s, t, seen] = 0.0
-                continue
-            solver = LogisticRegression(C=1 / alpha, solver="newton-cholesky", tol=1e-8, max_iter=200)
-            solver.fit(rows[s][weight[s] > 0], codes[weight[s] > 0], sample_weight=weight[s][weight[s] > 0])
-            two = len(seen) == 2
-            coef[s][:, t, seen] = np.concatenate([-solver.coef_ / 2, solver.coef_ / 2]).T if two else solver.coef_.T
-            intercept[s, t, seen] = np.concatenate([-solver.intercept_ / 2, solver.intercept_ / 2]) if two else solver.intercept_
-        yield like(coef, member), like(intercept, member)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score, mean_absolute_error, r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -104,6 +104,49 @@ def test_discriminants_are_the_estimator_fitted_one_by_one(name, unbalanced):
             close(got.coef[layer, fold, a, 0, 0] * pipeline[0].scale_, raw_weights(pipeline)[0] * pipeline[0].scale_)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, "unbalanced"])
+@pytest.mark.parametrize("name", SETS)
+def test_logistic_regression_is_that_of_scikit_learn(name, n_classes):
+    X = data(name)
+    y = classes(X, unbalanced=n_classes == "unbalanced")
+    y = np.minimum(y, 1) if n_classes == 2 else y
+    alphas = (1e-3, 0.1, 10.0, 1000.0)
+    got = fit_many(X, y, FOLDS, kind="logistic", alphas=alphas, keep=("predictions", "coefficients"))
+    for layer, a in np.ndindex(1, 4):
+        fitted = pipelines(
+            lambda alpha: LogisticRegression(C=1 / alpha, solver="newton-cholesky", tol=1e-9, max_iter=500),
+            alphas[a],
+            X[layer],
+            y,
+        )
+        np.testing.assert_array_equal(got.predictions[layer, a, 0, 0], held_out(fitted, X[layer]))
+        for fold, pipeline in enumerate(fitted):
+            coef, intercept = raw_weights(pipeline)
+            close(got.coef[layer, fold, a, 0, 0] * pipeline[0].scale_, coef * pipeline[0].scale_)
+            np.testing.assert_allclose(got.intercept[layer, fold, a, 0, 0], intercept, rtol=1e-3, atol=1e-4)
+
+
+def test_permutations_and_targets_of_logistic_regression_are_fitted_as_if_each_were_alone():
+    X = data("wide")[0]
+    y = classes(data("wide"))
+    Y = np.stack([y, np.minimum(y, 1), np.arange(N) % 4], axis=1)
+    order = np.random.default_rng(0).permutation(N)
+    got = fit_many(X, Y, FOLDS, kind="logistic", alphas=ALPHAS, permutations=order[None], keep=("predictions",))
+    for target in range(3):
+        alone = fit_many(X, Y[order, target], FOLDS, kind="logistic", alphas=ALPHAS, keep=("predictions",))
+        np.testing.assert_array_equal(got.predictions[0, :, target, 1], alone.predictions[0, :, 0, 0])
+
+
+@pytest.mark.parametrize("kind", ["discriminant", "logistic", "mean_difference"])
+def test_a_class_that_only_the_fold_left_out_has_is_never_chosen(kind):
+    X = data("tall")[0]
+    y = np.where(FOLDS == 0, 2, np.arange(N) % 2)
+    got = fit_many(X, y, FOLDS, kind=kind, alphas=ALPHAS, keep=("predictions",))
+    assert (got.predictions[0, :, 0, 0][:, FOLDS == 0] != 2).all()
+    alone = fit_many(X, np.where(FOLDS == 0, "only", "rest"), FOLDS, kind=kind, alphas=ALPHAS, keep=("predictions",))
+    assert (alone.predictions[0, :, 0, 0][:, FOLDS == 0] == 1).all()
+
+
 def test_mean_differences_are_the_estimator_fitted_one_by_one():
     X = data("wide")
     y = classes(X)
@@ -147,14 +190,14 @@ def test_another_metric_is_scored_as_scikit_learn_does():
     assert got.scores[1, 2, 0, 0] == pytest.approx(mean_absolute_error(y, got.predictions[1, 2, 0, 0]))
 
 
-@pytest.mark.parametrize("kind", ["ridge", "discriminant", "mean_difference"])
+@pytest.mark.parametrize("kind", ["ridge", "discriminant", "logistic", "mean_difference"])
 def test_tensors_give_what_arrays_give(kind):
     X = data("wide")
     y = values(X) if kind == "ridge" else classes(X)
     arrays = fit_many(X, y, FOLDS, kind=kind, alphas=ALPHAS, keep=("predictions", "coefficients"))
     tensors = fit_many(torch.as_tensor(X), y, FOLDS, kind=kind, alphas=ALPHAS, keep=("predictions", "coefficients"))
     np.testing.assert_allclose(tensors.predictions, arrays.predictions, rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(tensors.coef, arrays.coef, rtol=1e-7, atol=1e-10)
+    close(tensors.coef, arrays.coef, 1e-9 if kind != "logistic" else 1e-5)
 
 
 @pytest.mark.parametrize("make", [np.float32, torch.float32, torch.bfloat16])
@@ -171,3 +214,30 @@ def test_float32_is_close_where_the_penalty_is_not_small():
     np.testing.assert_allclose(
         got.predictions, fit_many(X, y, FOLDS, alphas=(10.0,), keep=("predictions",)).predictions, atol=1e-4
     )
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"kind": "lasso"}, "kind='lasso' is not one of: 'ridge', 'discriminant', 'logistic', 'mean_difference'"),
+        ({"precision": "float16"}, "precision='float16' is not one of: 'float32', 'float64'"),
+        ({"keep": ("scores",)}, "keep='scores' is not one of: 'predictions', 'coefficients'"),
+        ({"metric": "auc"}, "metric='auc' is not one of: 'r2', 'mae'"),
+        ({"alphas": (0.0,)}, "alpha=0.0 must be a finite number above 0"),
+        ({"folds": np.zeros(N, dtype=int)}, r"folds holds \[0\]; it must hold every number from 0"),
+        ({"folds": FOLDS[1:]}, "lengths differ: y has 60, folds has 59"),
+        ({"weight": np.zeros(N)}, "weight must be above 0"),
+        ({"permutations": np.zeros((1, N), dtype=int)}, "permutations must each hold every item's number once"),
+        ({"y": np.full(N, "near")}, "ridge needs numbers; use a classifying kind"),
+        ({"y": np.full(N, np.nan)}, "y holds 60 values that are NaN or infinite"),
+        ({"X": np.full((2, N, 3), np.inf)}, "layer 0 of X holds 180 values that are NaN or infinite"),
+        ({"X": np.ones((2, 5, 3))}, r"layer 0 of X has shape \(5, 3\); it must be \(60 items, features\)"),
+        ({"X": np.ones(N)}, "X has 1 axes; it must have two"),
+        ({"X": []}, "X holds no layer"),
+        ({"X": [np.ones((N, 3)), np.ones((N, 4))], "keep": ("coefficients",)}, r"layers have \[3, 4\] features"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(changed, said):
+    given = {"X": data("tall"), "y": values(data("tall"))[:, 0], "folds": FOLDS} | changed
+    with pytest.raises(ValueError, match=said):
+        fit_many(given.pop("X"), given.pop("y"), given.pop("folds"), **given)
