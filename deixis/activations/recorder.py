@@ -1,6 +1,7 @@
 """Recorder: from the items of one shard to the shard on disk."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 
 import torch
 from jaxtyping import Float
@@ -12,7 +13,7 @@ from deixis.activations.passes import PromptPass, written_answers
 from deixis.activations.run import Run
 from deixis.activations.shards import BatchRecord, Shard, ShardWriter, shard_path
 from deixis.benchmarks import Item, Items
-from deixis.hooks import Seen, Watch
+from deixis.hooks import AttentionWatch, Seen, Watch
 from deixis.models import VLM
 
 AUTO_BATCH = 16
@@ -22,9 +23,10 @@ AUTO_BATCH = 16
 class Recorder:
     """Records shards of one run, in batches that fit the device's memory."""
 
-    def __init__(self, vlm: VLM, items: Items, watch: Watch, run: Run) -> None:
+    def __init__(self, vlm: VLM, items: Items, watch: Watch, run: Run, attention: AttentionWatch | None = None) -> None:
         self._vlm, self._items, self._watch, self._run = vlm, items, watch, run
         self._auto = run.settings["batch_size"] == "auto"
+        self._attention = attention
         self._first_size = AUTO_BATCH if self._auto else run.settings["batch_size"]
 
     def shard(self, number: int, advance: Callable[[int], None]) -> None:
@@ -70,8 +72,10 @@ class Recorder:
     def _recorded(self, batch: list[Item]) -> BatchRecord:
         inputs = self._vlm.prepare(batch)
         try:
-            with self._watch as watch:
+            with self._watch as watch, self._attention or nullcontext() as attention:
                 watch.follow(self._vlm.token_roles(inputs, batch))
+                if attention is not None:
+                    attention.follow(inputs, batch)
                 state = PromptPass.run(self._vlm, inputs)
                 seen = watch.read()
             check_finite(seen, batch, pooled=watch.pool is not None)
@@ -81,8 +85,9 @@ class Recorder:
             limit = self._run.settings["max_new_tokens"]
             answers = written_answers(state, limit) if self._run.settings["answers"] else None
         finally:
+                attended = {} if attention is None else attention.read()
             self._vlm.reset()
-        return BatchRecord(seen=seen, logits=logits, whole=whole, answers=answers)
+        return BatchRecord(seen=seen, logits=logits, whole=whole, answers=answers, attention=attended)
 
 
 def check_logits(logits: Float[Tensor, "batch vocab"], batch: Sequence[Item]) -> None:

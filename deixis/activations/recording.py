@@ -27,7 +27,7 @@ from deixis.activations.shards import check_shard, shard_path
 from deixis.activations.view import write_view
 from deixis.benchmarks import Items
 from deixis.benchmarks.saved import items_to_jsonl
-from deixis.hooks import Watch
+from deixis.hooks import AttentionPlan, AttentionWatch, Watch
 from deixis.models import VLM
 
 _LOG = logging.getLogger("deixis")
@@ -43,7 +43,7 @@ def record(
     layers: Sequence[int] | str = "all",
     roles: Sequence[str] = ("answer", "object", "image"),
     pool: str | None = "mean",
-    attention: bool = False,
+    attention: bool | Sequence[str] | AttentionPlan = False,
     answers: bool = True,
     batch_size: int | str = "auto",
     max_new_tokens: int = 16,
@@ -65,7 +65,8 @@ def record(
         roles: Groups of token positions; see :class:`deixis.Watch`.
         pool: ``"mean"`` keeps one float32 mean per item and role (roles of a single token keep the model's dtype bit for bit);
             None keeps every token in the model's dtype.
-        attention: Must be False: attention statistics are not in this version.
+        attention: Whether statistics of the attention are kept too: True for the answer position's, a list of roles whose
+            queries look (``("answer", "options")``), or an :class:`deixis.AttentionPlan`. The model computes as without.
         answers: Whether the model also writes its answer, greedily.
         batch_size: Items per forward pass; ``"auto"`` starts with 16 and halves it whenever the device's memory runs out.
         max_new_tokens: The longest answer, in tokens.
@@ -84,7 +85,10 @@ def record(
         NonFiniteError: The model held NaN or infinite activations.
     """
     watch = Watch(vlm, sites=sites, layers=layers, roles=roles, pool=pool)
-    _check_arguments(vlm, items, attention, batch_size, max_new_tokens)
+        AttentionError: The model's attention can't be read; the message says what to do.
+    _check_arguments(vlm, items, batch_size, max_new_tokens)
+    plan = AttentionPlan.of(attention)
+    attending = None if plan is None else AttentionWatch(vlm, plan)
     settings = {
         **describe_model(vlm),
         "items": items.fingerprint,
@@ -93,7 +97,7 @@ def record(
         "layers": {site: watch.layers(site) for site in watch.sites},
         "roles": list(watch.roles),
         "pool": pool,
-        "attention": attention,
+        "attention": False if attending is None else attending.settings(),
         "answers": answers,
         "batch_size": batch_size,
         "max_new_tokens": max_new_tokens,
@@ -108,7 +112,7 @@ def record(
         return started
     with told_of_the_disk(path), locked(path):
         run = _prepared(path, text, settings, resume)
-        _record_shards(Recorder(vlm, items, watch, run), run, _missing_shards(run), progress)
+        _record_shards(Recorder(vlm, items, watch, run, attending), run, _missing_shards(run), progress)
     return run
 
 
@@ -129,14 +133,15 @@ def repair(vlm: VLM, run: Run, progress: bool = True) -> Run:
     """
     items, there = run.items, run.settings
     watch = Watch(vlm, sites=there["sites"], layers=_layers(there), roles=there["roles"], pool=there["pool"])
-    _check_arguments(vlm, items, there["attention"], there["batch_size"], there["max_new_tokens"])
+    _check_arguments(vlm, items, there["batch_size"], there["max_new_tokens"])
+    attending = AttentionWatch(vlm, AttentionPlan.from_settings(there["attention"])) if there["attention"] else None
     here = there | describe_model(vlm) | {"items": items.fingerprint, "libraries": library_versions()}
     check_same(run.path, there, here, finished=False)
     with told_of_the_disk(run.path), locked(run.path):
         damaged = list(run.faults())
         for number in damaged:
             shard_path(run.path, number).unlink(missing_ok=True)
-        _record_shards(Recorder(vlm, items, watch, run), run, damaged, progress)
+        _record_shards(Recorder(vlm, items, watch, run, attending), run, damaged, progress)
     return run
 
 
@@ -152,11 +157,9 @@ def _record_shards(recorder: Recorder, run: Run, numbers: Sequence[int], progres
     write_view(run.path, run.n_shards, run.items)
 
 
-def _check_arguments(vlm: VLM, items: Items, attention: bool, batch_size: int | str, max_new_tokens: int) -> None:
+def _check_arguments(vlm: VLM, items: Items, batch_size: int | str, max_new_tokens: int) -> None:
     if not isinstance(items, Items):
         raise ValueError(f"items is a {type(items).__name__}; pass Items, such as dx.Items(your_list).")
-    if attention:
-        raise ValueError("attention=True: attention statistics are not in this version of deixis; record with attention=False.")
     if not len(items):
         raise ValueError("there are no items to record; pass at least one.")
     if batch_size != "auto" and (type(batch_size) is not int or batch_size < 1):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _AGAIN = "run deixis verify on it, and record again what it names."
+    from deixis.activations.attention import AttentionRecord
+
 
 
 def open_run(path: str | Path) -> "Run":
@@ -164,6 +166,20 @@ class Run:
 
         ``nan_rows``: items without a token, per role. ``whole_strings``: items whose options were scored as whole strings.
         ``shards``: how many are finished, and how many there will be.
+    def attention(self, site: str = "attention") -> "AttentionRecord":
+        """Statistics of the attention: of the decoder, or of the vision tower (``site="vision_attention"``).
+
+        Raises:
+            RunError: The run was recorded without.
+        """
+        from deixis.activations.attention import attention_record
+
+        return attention_record(self, site)
+
+    def array(self, name: str) -> np.ndarray:
+        """One dataset of all shards, end to end, as it is stored; see :mod:`deixis.activations.shards` for the names."""
+        return self._joined(name)
+
         """
         finished = [number for number in range(self.n_shards) if shard_path(self.path, number).exists()]
         empty = dict.fromkeys(self.roles, 0)

@@ -2,7 +2,8 @@
 
 A shard holds, one dataset each, ``<site>/<layer>/<role>`` (rows in item order), ``counts/<role>`` (tokens of each item),
 ``options/logit``, ``options/count``, ``options/whole`` (item by item), ``answers/utf8``, ``answers/length`` (bytes of each
-item's answer) and ``batches`` (the number of each batch's first item within the shard). bfloat16, which HDF5 does not have, is
+item's answer), ``batches`` (the number of each batch's first item within the shard), and the attention as
+:mod:`deixis.activations.attention` says. bfloat16, which HDF5 does not have, is
 kept as its bits in uint16 with the attribute ``dtype``. Beside each shard lies its SHA-256 in the format of ``sha256sum``.
 Reading a damaged part fails: the file format's own structures are checksummed, chunks carry Fletcher-32 sums for other tools, and
 each dataset a CRC-32 of its own, since a Fletcher sum takes 0x0000 and 0xFFFF for the same.
@@ -11,7 +12,7 @@ each dataset a CRC-32 of its own, since a Fletcher sum takes 0x0000 and 0xFFFF f
 import contextlib
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ class BatchRecord:
     """Whether the item's options were scored as whole strings."""
     answers: Sequence[str] | None
 
+    attention: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """By name of the dataset; see :mod:`deixis.activations.attention`."""
 
 def dataset_name(site: str, layer: int, role: str) -> str:
     """Where a shard keeps one site, layer and role."""
@@ -121,6 +124,8 @@ class ShardWriter:
 
         Args:
             next_batch_size: The batch size in force at the end; a resumed run starts the next shard with it.
+        for name, values in batch.attention.items():
+            self._append(name, values)
         """
         with self._told():
             starts = np.cumsum([0, *self._sizes[:-1]])

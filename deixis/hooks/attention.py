@@ -7,6 +7,7 @@ queries in float32, and only sums over them are kept (:mod:`deixis.hooks.attenti
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -152,6 +153,14 @@ class AttentionWatch:
             found |= self._spread.read(len(now.tokens.item))
         self._pass = None
         return {name: value.cpu().numpy() for name, value in found.items()}
+
+    def settings(self) -> dict[str, Any]:
+        """What a run's header says of it."""
+        sites = {"attention": {"layers": list(self.layers), "queries": list(self.plan.queries)}}
+        if self.vision_layers:
+            sites["vision_attention"] = {"layers": list(self.vision_layers), "queries": list(VISION_QUERIES)}
+        rest = {"not_applicable": list(self.not_applicable), "maps": self.plan.maps, "spread": self.plan.spread}
+        return {"sites": sites, **rest, "statistics": list(STATISTICS)}
 
     def _joined(self, now: _Pass, site: str, layers: Sequence[int], n_queries: int) -> dict[str, Tensor]:
         """All layers of a site; NaN at layers that have no rows or did not run."""

@@ -1,7 +1,7 @@
 """What is to be kept of a model's attention."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 QUERIES = ("answer", "last_text", "options", "bos", "image", "object", "background", "text", "all")
@@ -57,6 +57,14 @@ class AttentionPlan:
             )
         return cls(queries=tuple(wanted))
 
-    def to_json(self) -> dict[str, Any]:
-        """The plan as a run's header holds it."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> "AttentionPlan":
+        """The plan behind what :meth:`deixis.hooks.AttentionWatch.settings` says."""
+        decoder = settings["sites"]["attention"]
+        return cls(
+            queries=tuple(decoder["queries"]),
+            layers=tuple(decoder["layers"]),
+            vision="vision_attention" in settings["sites"],
+            maps=settings["maps"],
+            spread=settings["spread"],
+        )

@@ -187,7 +187,7 @@ def test_a_path_that_holds_something_else_is_left_alone(vlm: VLM, items: Items, 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"attention": True}, "attention=True: attention statistics are not in this version"),
+        ({"attention": "answer"}, "attention=.answer. is neither True, False, a list of queries"),
         ({"batch_size": 0}, "batch_size=0 is neither 'auto' nor a whole number"),
         ({"batch_size": "most"}, "batch_size='most' is neither"),
         ({"max_new_tokens": 0}, "max_new_tokens=0 must be a whole number from 1; use answers=False"),
