@@ -6,6 +6,7 @@ from deixis.models.loading import BUNDLED as BUNDLED
 from deixis.models.loading import ModelError as ModelError
 from deixis.models.loading import load as load
 from deixis.models.loading import wrap as wrap
+from deixis.models.untrained import untrained as untrained
 from deixis.models.vlm import VLM as VLM
 
-__all__ = ["BUNDLED", "FAMILIES", "VLM", "Family", "ModelError", "load", "wrap"]
+__all__ = ["BUNDLED", "FAMILIES", "VLM", "Family", "ModelError", "load", "untrained", "wrap"]

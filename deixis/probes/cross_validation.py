@@ -303,7 +303,7 @@ def _nuisances(
     # Nuisances that never vary say nothing; one column of zeros lets the probe say so.
     alone = alone if alone.shape[1] else np.zeros((len(X), 1))
     nuisance = work.outcomes(alone, [target], weight, fold)[0].score
-    residual = residual_scores(Division(X, weight, fold), X, work.method, target, nuisances, work.penalties, knots)
+    residual = residual_scores(Division(X, weight, fold), work.method, target, nuisances, work.penalties, knots)
     return nuisance, residual
 
 

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from deixis.probes.folds import training_subsets
 from deixis.probes.linear_fits import KINDS, encoded, fits, held_out
+from deixis.probes.one_target import ONE_TARGET
 from deixis.probes.row_space import plain
 
 Targets = Sequence[Shaped[np.ndarray, " item"]]
@@ -60,7 +61,9 @@ class Method:
         targets: Targets,
         alphas: Sequence[float],
     ) -> Shaped[np.ndarray, "target alpha subset item"]:
-        """Values, or class codes, for the items that a subset does not hold; 0 for those that it holds."""
+        """Values, or class codes, for the items that a subset does not hold; what stands at the others means nothing."""
+        if len(targets) == 1 and self.name in ONE_TARGET:
+            return ONE_TARGET[self.name](X, training, targets[0], alphas)[None]
         return held_out(self.name, X, training, np.stack(targets), alphas)
 
     def scores(
