@@ -23,6 +23,8 @@ class Family:
 
     architecture: str
     """Entry of ``config.architectures`` that selects this record."""
+    name: str
+    """The models that people know it by."""
     blocks: str
     """The ``ModuleList`` of decoder blocks."""
     final_norm: str
@@ -48,6 +50,8 @@ class Family:
     """The module whose ``rope_deltas`` outlives a forward pass and must be forgotten before the next."""
     optional_layers: "Callable[[VLM, Mapping[str, Tensor]], tuple[int, ...]] | None" = None
     """Decoder layers that do not run for a prepared batch; None where all always run."""
+    soft_caps: bool = True
+    """Whether the model caps its logits as the text config says; some classes do not, though their text class does."""
     vision_cache: bool = True
     """Whether the model takes ``mm_encoder_outputs`` in place of pixels."""
     remote_code: bool = False
@@ -57,7 +61,7 @@ class Family:
     needs_picture: bool = False
     """Whether the processor takes no prompt without a picture."""
     mixes_counts: bool = True
-    """Whether items with different numbers of pictures give the same in one batch as alone; where not, such a batch is refused."""
+    """Whether items with different numbers of pictures give the same in one batch as alone; if not, such a batch is refused."""
     first_position: int = 0
     """The position of the first token that is no padding, for families that are given ``position_ids``."""
     carried: tuple[str, ...] = ()
@@ -94,31 +98,53 @@ _PIXTRAL = "model.vision_tower.transformer.layers"
 _EITHER_ATTENTION = ("self_attn", "linear_attn")
 
 _RECORDS = (
-    Family(architecture="Qwen2VLForConditionalGeneration", **_qwen()),
-    Family(architecture="Qwen2_5_VLForConditionalGeneration", **_qwen(layout=tilings.windowed_qwen_layout)),
-    Family(architecture="Qwen3VLForConditionalGeneration", checked_with="pico, pico-collapsed", **_qwen()),
-    Family(architecture="Qwen3VLMoeForConditionalGeneration", **_qwen()),
-    Family(architecture="Qwen3_5ForConditionalGeneration", attention=_EITHER_ATTENTION, **_qwen()),
-    Family(architecture="Qwen3_5MoeForConditionalGeneration", attention=_EITHER_ATTENTION, **_qwen()),
-    Family(architecture="Glm4vForConditionalGeneration", **_qwen(layout=tilings.glm_layout)),
-    Family(architecture="Glm4vMoeForConditionalGeneration", **_qwen(layout=tilings.glm_layout)),
+    Family(architecture="Qwen2VLForConditionalGeneration", name="Qwen2-VL", **_qwen()),
+    Family(architecture="Qwen2_5_VLForConditionalGeneration", name="Qwen2.5-VL", **_qwen(layout=tilings.windowed_qwen_layout)),
+    Family(
+        architecture="Qwen3VLForConditionalGeneration",
+        name="Qwen3-VL (dense), Cosmos-Reason2, pico",
+        checked_with="pico, pico-collapsed",
+        **_qwen(),
+    ),
+    Family(architecture="Qwen3VLMoeForConditionalGeneration", name="Qwen3-VL (mixture of experts)", **_qwen()),
+    Family(architecture="Qwen3_5ForConditionalGeneration", name="Qwen3.5 (dense)", attention=_EITHER_ATTENTION, **_qwen()),
+    Family(
+        architecture="Qwen3_5MoeForConditionalGeneration",
+        name="Qwen3.5 (mixture of experts)",
+        attention=_EITHER_ATTENTION,
+        **_qwen(),
+    ),
+    Family(architecture="Glm4vForConditionalGeneration", name="GLM-4.1V", **_qwen(layout=tilings.glm_layout)),
+    Family(architecture="Glm4vMoeForConditionalGeneration", name="GLM-4.5V", **_qwen(layout=tilings.glm_layout)),
+    Family(architecture="Glm46VForConditionalGeneration", name="GLM-4.6V", **_qwen(layout=tilings.glm_layout)),
     Family(
         architecture="InternVLForConditionalGeneration",
+        name="InternVL 3, InternVL 3.5",
         layout=tilings.internvl_layout,
         **_usual(vision_blocks="model.vision_tower.encoder.layer", vision_attention="attention"),
     ),
     Family(
         architecture="Gemma3ForConditionalGeneration",
+        name="Gemma 3",
         layout=tilings.gemma3_layout,
+        soft_caps=False,
         **_usual(vision_blocks=_SIGLIP),
     ),
     Family(
         architecture="Gemma4ForConditionalGeneration",
+        name="Gemma 4",
         layout=tilings.gemma4_layout,
         **_usual(vision_blocks=_SIGLIP, merger="model.embed_vision"),
     ),
     Family(
+        architecture="Gemma4UnifiedForConditionalGeneration",
+        name="Gemma 4 12B (no vision tower)",
+        layout=tilings.gemma4_unified_layout,
+        **_usual(vision_blocks=None, vision_attention=None, merger="model.embed_vision.multimodal_embedder"),
+    ),
+    Family(
         architecture="Ovis2ForConditionalGeneration",
+        name="Ovis2",
         layout=tilings.ovis_layout,
         **_usual(
             vision_blocks="model.vision_tower.transformer.encoder.layers",
@@ -127,29 +153,44 @@ _RECORDS = (
         ),
     ),
     Family(
-        architecture="LlavaForConditionalGeneration",  # Pixtral is one of these, with another tower
+        architecture="LlavaForConditionalGeneration",
+        name="LLaVA 1.5, Pixtral",
         layout=tilings.llava_layout,
         **_usual(vision_blocks=(_SIGLIP, _PIXTRAL), vision_attention=("self_attn", "attention")),
     ),
-    Family(architecture="LlavaNextForConditionalGeneration", layout=tilings.anyres_layout, **_usual(vision_blocks=_SIGLIP)),
-    Family(architecture="LlavaOnevisionForConditionalGeneration", layout=tilings.anyres_layout, **_usual(vision_blocks=_SIGLIP)),
+    Family(
+        architecture="LlavaNextForConditionalGeneration",
+        name="LLaVA-NeXT",
+        layout=tilings.anyres_layout,
+        **_usual(vision_blocks=_SIGLIP),
+    ),
+    Family(
+        architecture="LlavaOnevisionForConditionalGeneration",
+        name="LLaVA-OneVision",
+        layout=tilings.anyres_layout,
+        **_usual(vision_blocks=_SIGLIP),
+    ),
     Family(
         architecture="Mistral3ForConditionalGeneration",
+        name="Mistral Small 3.1 and later",
         layout=tilings.pixtral_layout,
         **_usual(vision_blocks=_PIXTRAL, vision_attention="attention"),
     ),
     Family(
         architecture="Idefics3ForConditionalGeneration",
+        name="Idefics3",
         layout=tilings.idefics_layout,
         **_usual(text="model.text_model", vision_blocks="model.vision_model.encoder.layers", merger="model.connector"),
     ),
     Family(
         architecture="SmolVLMForConditionalGeneration",
+        name="SmolVLM, SmolVLM2",
         layout=tilings.idefics_layout,
         **_usual(text="model.text_model", vision_blocks="model.vision_model.encoder.layers", merger="model.connector"),
     ),
     Family(
         architecture="PaliGemmaForConditionalGeneration",
+        name="PaliGemma, PaliGemma 2",
         layout=tilings.single_layout,
         prompt=plain_prompt,
         needs_picture=True,
@@ -158,11 +199,13 @@ _RECORDS = (
     ),
     Family(
         architecture="Molmo2ForConditionalGeneration",
+        name="Molmo2",
         layout=tilings.molmo_layout,
         **_usual(vision_blocks="model.vision_tower.layers"),
     ),
     Family(
         architecture="MllamaForConditionalGeneration",
+        name="Llama 3.2 Vision",
         layout=tilings.mllama_layout,
         attention=("self_attn", "cross_attn"),
         image_tokens="cross",
@@ -178,6 +221,22 @@ _RECORDS = (
 FAMILIES: dict[str, Family] = {family.architecture: family for family in _RECORDS}
 """Every known family by its architecture. A new family is a new record above and nothing else."""
 
+LEFT_OUT: dict[str, str] = {
+    "Ovis2.5": (
+        "its class is not in transformers: it comes with the model, runs only with trust_remote_code=True, and has no processor "
+        "of transformers' kind, so that nothing about it could be checked"
+    ),
+    "InternVL checkpoints without -HF": "their class comes with the model; the same weights in the native class end in -HF",
+    "Molmo (first version)": "its class comes with the model and is not in transformers; Molmo2 is",
+}
+"""Families without a record, and why."""
+REMOTE_CODE: dict[str, str] = {
+    "Ovis2_5": "Ovis2.5",
+    "InternVLChatModel": "InternVL checkpoints without -HF",
+    "MolmoForCausalLM": "Molmo (first version)",
+}
+"""Architectures whose classes come with the model, by the name under which they are left out."""
+
 
 def family_of(config: Any) -> Family:
     """The record that a model's config selects.
@@ -189,4 +248,6 @@ def family_of(config: Any) -> Family:
     for name in names:
         if name in FAMILIES:
             return FAMILIES[name]
+        if name in REMOTE_CODE:
+            raise KeyError(f"there is no family record for {name!r}: {LEFT_OUT[REMOTE_CODE[name]]}.")
     raise KeyError(f"no family record for {names[0]!r}; known: {', '.join(FAMILIES)}. Add one in deixis/models/families.py.")

@@ -26,9 +26,10 @@ def prepare(vlm: "VLM", items: Sequence[Item]) -> dict[str, Tensor]:
         raise ValueError("prepare() got no item; give at least one.")
     counts = sorted({len(item.images) for item in items})
     if not vlm.family.mixes_counts and len(counts) > 1:
+        listed = " and ".join(map(str, counts))
         raise ValueError(
-            f"the batch has items with {' and '.join(map(str, counts))} pictures, which give {vlm.family.architecture} other results "
-            "than alone; put only items with equally many into a batch (batch_size=1 always does)."
+            f"the batch has items with {listed} pictures, for which {vlm.family.architecture} gives other results than for each "
+            "alone; put only items with equally many into a batch (batch_size=1 always does)."
         )
     texts = [prompt_text(vlm, item) for item in items]
     pictures = [[image.load() for image in item.images] for item in items]

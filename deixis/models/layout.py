@@ -29,6 +29,8 @@ class PictureLayout:
     """Left, top, right, bottom in the picture's pixels; NaN for tokens that show no pixels (line ends, padding)."""
     rows: Mapping[str, Int[np.ndarray, " row"]]
     """By vision site: the token (from 0 within the picture) that each row of this picture feeds; -1 for none."""
+    blended: Bool[np.ndarray, " token"] | None = None
+    """Tokens that the model interpolates out of several merger rows (OneVision's large pictures); None for no token."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +51,15 @@ class Layout:
         """Left, top, right, bottom of every image token in its picture's original pixels; NaN where it shows none."""
         parts = [torch.from_numpy(np.asarray(picture.boxes, dtype=np.float64)) for picture in self.pictures]
         return torch.cat(parts) if parts else torch.zeros(0, 4, dtype=torch.float64)
+
+    @cached_property
+    def blended(self) -> Bool[Tensor, " token"]:
+        """Tokens that the model interpolates out of neighbouring merger rows, so that rows belong to them only roughly."""
+        parts = [
+            torch.zeros(len(p.boxes), dtype=torch.bool) if p.blended is None else torch.from_numpy(p.blended)
+            for p in self.pictures
+        ]
+        return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.bool)
 
     @cached_property
     def picture(self) -> Int[Tensor, " token"]:

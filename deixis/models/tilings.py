@@ -5,6 +5,7 @@ sizes, that function is used. All are checked against the real processors, pixel
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -107,8 +108,7 @@ def windowed_qwen_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[Pictu
         row, column = np.mgrid[: picture.grids[0][0], : picture.grids[0][1]].reshape(2, -1)
         order = np.lexsort((column, row, column // window, row // window))
         patches = order.repeat(merge * merge)
-        rows = {"vision": patches, "merger_in": patches, "merger_out": order}
-        pictures.append(PictureLayout(grids=picture.grids, boxes=picture.boxes, rows=rows))
+        pictures.append(replace(picture, rows={"vision": patches, "merger_in": patches, "merger_out": order}))
     return pictures
 
 
@@ -318,7 +318,9 @@ def _fine(vlm: "VLM", size: tuple[int, int]) -> PictureLayout:
     vision = np.concatenate([np.full((len(views), _leading(vlm)), -1), views], axis=1)
     boxes = clipped(np.concatenate([base, lines.reshape(-1, 4)]), size)
     grids = ((rows, columns), (fine[0], fine[1] + 1))
-    return PictureLayout(grids=grids, boxes=boxes, rows={"vision": vision.reshape(-1), "merger_in": fed, "merger_out": fed})
+    blended = np.arange(len(boxes)) >= (len(base) if fine != kept else len(boxes))
+    rows_of = {"vision": vision.reshape(-1), "merger_in": fed, "merger_out": fed}
+    return PictureLayout(grids=grids, boxes=boxes, rows=rows_of, blended=blended)
 
 
 def _unpadded(canvas: Grid, size: tuple[int, int]) -> Grid:
@@ -361,7 +363,20 @@ def gemma4_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayou
         picture = _tiled(size, [_whole(size)], (int(rows), int(columns)), merge)
         vision = np.full(len(places), -1)
         vision[real] = picture.rows["vision"]
-        pictures.append(PictureLayout(grids=picture.grids, boxes=picture.boxes, rows=dict(picture.rows) | {"vision": vision}))
+        pictures.append(replace(picture, rows=dict(picture.rows) | {"vision": vision}))
+    return pictures
+
+
+def gemma4_unified_layout(_vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayout]:
+    """Gemma 4 without a tower: resized whole to any grid, squares of pixels put straight into the merger, padded to the most."""
+    pictures = []
+    for places, size in zip(inputs["image_position_ids"].cpu().numpy(), sizes, strict=True):
+        real = places[:, 0] >= 0
+        columns, rows = places[real].max(axis=0) + 1
+        picture = _tiled(size, [_whole(size)], (int(rows), int(columns)))
+        padded = np.full(len(places), -1)
+        padded[real] = picture.rows["merger_in"]
+        pictures.append(replace(picture, rows={"merger_in": padded, "merger_out": padded}))
     return pictures
 
 
@@ -437,7 +452,7 @@ def _with_trailing(pictures: list[PictureLayout], slots: int, tiles: int, rows: 
     """The last picture with the rows of empty slots behind it."""
     *others, last = pictures
     longer = {site: np.concatenate([last.rows[site], np.full(slots * tiles * n, -1)]) for site, n in rows.items()}
-    return [*others, PictureLayout(grids=last.grids, boxes=last.boxes, rows=longer)]
+    return [*others, replace(last, rows=longer)]
 
 
 def _canvas_tiles(vlm: "VLM", size: tuple[int, int], tile: int) -> list[Area]:

@@ -214,7 +214,7 @@ class VLM:
             exact = torch.promote_types(torch.float32, weight.dtype)
             normed = self.final_norm(resid.to(norm_device, exact)).to(weight.device, exact)
             logits = nn.functional.linear(normed, weight[rows].to(exact), None if bias is None else bias[rows].to(exact))
-            cap = getattr(self.text_config, "final_logit_softcapping", None)
+            cap = getattr(self.text_config, "final_logit_softcapping", None) if self.family.soft_caps else None
             return logits if cap is None else cap * torch.tanh(logits / cap)
 
 

@@ -70,13 +70,14 @@ def _hooked(vlm: VLM, kept: dict[str, list[Tensor]]) -> Iterator[None]:
 
     with ExitStack() as stack:
         later = vlm.model.model.vision_model.global_transformer.layers if vlm.family.image_tokens == "cross" else ()
-        for block in (*vlm.vision_block_modules, *later):
+        towers = vlm.vision_block_modules if vlm.family.vision_blocks is not None else ()
+        for block in (*towers, *later):
             # Before the hooks with which transformers keeps hidden states.
             hook = block.register_forward_hook(_returns_its_input, with_kwargs=True, prepend=True)
             stack.callback(hook.remove)
-        first = vlm.vision_block_modules[0]
-        seen = first.register_forward_pre_hook(lambda _m, args, kwargs: keep("vision", _hidden(args, kwargs)), with_kwargs=True)
-        stack.callback(seen.remove)
+        for first in towers[:1]:
+            seen = first.register_forward_pre_hook(lambda _m, a, kw: keep("vision", _hidden(a, kw)), with_kwargs=True)
+            stack.callback(seen.remove)
         stack.callback(vlm.merger_module.register_forward_hook(merged, with_kwargs=True).remove)
         stack.callback(vlm.blocks[0].register_forward_pre_hook(done, with_kwargs=True).remove)
         yield
@@ -99,9 +100,8 @@ def passed_by(vlm: VLM, items: Sequence[Item]) -> dict[str, Tensor]:
     inputs = vlm.prepare(items)
     kept: dict[str, list[Tensor]] = {}
     vlm.reset()
-    with torch.no_grad(), _hooked(vlm, kept):
-        with suppress(_DoneError):
-            vlm.model(**inputs)
+    with torch.no_grad(), _hooked(vlm, kept), suppress(_DoneError):
+        vlm.model(**inputs)
     vlm.reset()
     rows = {site: torch.cat(parts) for site, parts in kept.items() if site != "resid"}
     if vlm.family.image_tokens == "sequence":

@@ -113,15 +113,16 @@ def qwen3_5_moe() -> VLM:
     return _qwen(*names, LINEAR | MOE | {"shared_expert_intermediate_size": 16}, QWEN3_VISION)
 
 
-def _glm(architecture: str, config: Any, text: Mapping[str, Any]) -> VLM:
+def _glm(architecture: str, config: Any, text: Mapping[str, Any], kind: str = "Glm4v") -> VLM:
     tokenizer = _tokenizer(
         "<|image|>",
         *(f"<|{edge}_of_{kind}|>" for edge in ("begin", "end") for kind in ("image", "video")),
         "<|video|>",
         placeholder="<|begin_of_image|><|image|><|end_of_image|>",
     )
-    images = hf.Glm4vImageProcessor(**_patches(), size={"shortest_edge": 16 * 16 * 2, "longest_edge": 64 * 64 * 2})
-    processor = hf.Glm4vProcessor(images, tokenizer, hf.Glm4vVideoProcessor(**_patches()), chat_template=tokenizer.chat_template)
+    images = getattr(hf, f"{kind}ImageProcessor")(**_patches(), size={"shortest_edge": 16 * 16 * 2, "longest_edge": 64 * 64 * 2})
+    videos = getattr(hf, f"{kind}VideoProcessor")(**_patches())
+    processor = getattr(hf, f"{kind}Processor")(images, tokenizer, videos, chat_template=tokenizer.chat_template)
     vision = {"depth": 2, "num_heads": 4, "hidden_size": 32, "intermediate_size": 48, "out_hidden_size": 32}
     ids = {f"{kind}_token_id": _id(tokenizer, f"<|{kind}|>") for kind in ("image", "video")}
     ids |= {
@@ -139,6 +140,10 @@ def _glm(architecture: str, config: Any, text: Mapping[str, Any]) -> VLM:
 
 def glm4v() -> VLM:
     return _glm("Glm4vForConditionalGeneration", hf.Glm4vConfig, {})
+
+
+def glm46v() -> VLM:
+    return _glm("Glm46VForConditionalGeneration", hf.Glm46VConfig, {}, "Glm46V")
 
 
 def glm4v_moe() -> VLM:
@@ -347,37 +352,35 @@ def molmo2() -> VLM:
     return _vlm("Molmo2ForConditionalGeneration", config, processor)
 
 
-def gemma4() -> VLM:
+def _gemma4(architecture: str, kind: str, vision: Mapping[str, Any], **text: Any) -> VLM:
     named = {"boi_token": "<|image>", "eoi_token": "<image|>", "image_token": "<|image|>", "audio_token": "<|audio|>"}
     tokenizer = _tokenizer("<|image|>", boa_token="<|audio>", eoa_token="<audio|>", **named)
     sizes = {"patch_size": 4, "max_soft_tokens": 70, "pooling_kernel_size": 2}
-    videos = hf.Gemma4VideoProcessor(**sizes)
-    processor = hf.Gemma4Processor(
-        hf.Gemma4AudioFeatureExtractor(),
-        hf.Gemma4ImageProcessor(**sizes),
-        tokenizer,
-        videos,
-        chat_template=tokenizer.chat_template,
-        image_seq_length=70,
-    )
-    vision = VISION | {"num_key_value_heads": 4, "head_dim": 8, "patch_size": 4, "pooling_kernel_size": 2}
-    config = hf.Gemma4Config(
-        text_config=_text(
-            tokenizer,
-            sliding_window=32,
-            layer_types=["sliding_attention", "full_attention", "full_attention"],
-            hidden_size_per_layer_input=8,
-            vocab_size_per_layer_input=len(tokenizer),
-            global_head_dim=16,
-            final_logit_softcapping=20.0,
-        ),
-        vision_config=vision | {"position_embedding_size": 512},
+    parts = [getattr(hf, f"{kind}{part}") for part in ("AudioFeatureExtractor", "ImageProcessor", "VideoProcessor", "Processor")]
+    audio, images, videos, processor = parts
+    chat = tokenizer.chat_template
+    made = processor(audio(), images(**sizes), tokenizer, videos(**sizes), chat_template=chat, image_seq_length=70)
+    layers = {"layer_types": ["sliding_attention", "full_attention", "full_attention"], "sliding_window": 32}
+    config = getattr(hf, f"{kind}Config")(
+        text_config=_text(tokenizer, **layers, global_head_dim=16, final_logit_softcapping=20.0, **text),
+        vision_config={"patch_size": 4, "pooling_kernel_size": 2} | dict(vision),
         audio_config=None,
         image_token_id=_id(tokenizer, "<|image|>"),
         boi_token_id=_id(tokenizer, "<|image>"),
         eoi_token_id=_id(tokenizer, "<image|>"),
     )
-    return _vlm("Gemma4ForConditionalGeneration", config, processor)
+    return _vlm(architecture, config, made)
+
+
+def gemma4() -> VLM:
+    vision = VISION | {"num_key_value_heads": 4, "head_dim": 8, "position_embedding_size": 512}
+    layered = {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 480}
+    return _gemma4("Gemma4ForConditionalGeneration", "Gemma4", vision, **layered)
+
+
+def gemma4_unified() -> VLM:
+    vision = {"mm_embed_dim": 32, "mm_posemb_size": 96, "output_proj_dims": 32}
+    return _gemma4("Gemma4UnifiedForConditionalGeneration", "Gemma4Unified", vision)
 
 
 def mllama() -> VLM:
@@ -414,9 +417,11 @@ TINY: Mapping[str, Callable[[], VLM]] = {
     "Qwen3_5MoeForConditionalGeneration": qwen3_5_moe,
     "Glm4vForConditionalGeneration": glm4v,
     "Glm4vMoeForConditionalGeneration": glm4v_moe,
+    "Glm46VForConditionalGeneration": glm46v,
     "InternVLForConditionalGeneration": internvl,
     "Gemma3ForConditionalGeneration": gemma3,
     "Gemma4ForConditionalGeneration": gemma4,
+    "Gemma4UnifiedForConditionalGeneration": gemma4_unified,
     "Ovis2ForConditionalGeneration": ovis2,
     "LlavaForConditionalGeneration": llava,
     "LlavaNextForConditionalGeneration": llava_next,
