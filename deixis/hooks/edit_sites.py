@@ -1,0 +1,99 @@
+"""Sites as steps of a traced pass: when each is reached, and how it is read and written there."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from deixis.hooks.errors import NoSuchSiteError
+from deixis.hooks.tracing import Place, Step
+from deixis.models import VLM
+from deixis.models.sites import SITES, Site, received, returned
+
+_WITHIN_BLOCK = {"resid": 0, "head": 2, "attn_out": 3, "mlp_out": 4}
+"""In the order in which a decoder block reaches them; its attention is called at 1."""
+_MERGER = {"merger_in": 0, "merger_out": 1}
+
+
+def site_place(site: str, layer: int) -> Place:
+    """When a site is reached: the tower, then the merger, then the decoder."""
+    if site in _WITHIN_BLOCK:
+        return (2, layer, _WITHIN_BLOCK[site])
+    return (1, 0, _MERGER[site]) if site in _MERGER else (0, layer, 0)
+
+
+def attention_place(layer: int) -> Place:
+    """When a decoder block's attention is called."""
+    return (2, layer, 1)
+
+
+def site_layers(vlm: VLM, site: str) -> list[int]:
+    """The layers of a model that have a site.
+
+    Raises:
+        NoSuchSiteError: There is no such site, or this family lacks it.
+    """
+    if site not in SITES:
+        raise NoSuchSiteError(f"site={site!r} is not one of: {', '.join(map(repr, SITES))}.")
+    try:
+        return list(SITES[site].layers(vlm))
+    except ValueError as error:
+        raise NoSuchSiteError(f"{vlm.name} can't be edited at {site}: {error}") from error
+
+
+def checked_layers(vlm: VLM, site: str, layers: Sequence[int] | int | str) -> list[int]:
+    """Layer numbers in order; ``"all"`` for all that the site has.
+
+    Raises:
+        NoSuchSiteError: A number that the site does not have, or none.
+    """
+    allowed = site_layers(vlm, site)
+    if isinstance(layers, str):
+        if layers != "all":
+            raise NoSuchSiteError(f"layers={layers!r} is neither 'all' nor a list of numbers.")
+        return allowed
+    numbers = [layers] if isinstance(layers, int) else list(layers)
+    listed = ", ".join(map(str, allowed))
+    if not numbers:
+        raise NoSuchSiteError(f"layers is empty; {site} has in {vlm.name}: {listed}; or say 'all'.")
+    for layer in numbers:
+        if isinstance(layer, bool) or layer not in allowed:
+            raise NoSuchSiteError(f"layer {layer!r} is not one of those that {site} has in {vlm.name}: {listed}.")
+    return sorted(set(numbers))
+
+
+def write_step(vlm: VLM, site: str, layer: int, change: Callable[[Tensor], Tensor]) -> Step:
+    """A step that replaces what is at a site by what ``change`` makes of it."""
+    return _step(vlm, site, layer, partial(_write, site=SITES[site].side, vision=SITES[site].vision, change=change))
+
+
+def read_step(vlm: VLM, site: str, layer: int, take: Callable[[Tensor], Any] = torch.clone) -> Step:
+    """A step that keeps what ``take`` makes of what is at a site."""
+    return _step(vlm, site, layer, partial(_read, site=SITES[site].side, vision=SITES[site].vision, take=take))
+
+
+def _step(vlm: VLM, site: str, layer: int, act: Callable[[Any], Any]) -> Step:
+    found: Site = SITES[site]
+    return Step(name=f"{site} {layer}", module=found.module(vlm, layer), place=site_place(site, layer), act=act)
+
+
+def _read(envoy: Any, site: str, vision: bool, take: Callable[[Tensor], Any]) -> Any:
+    if site == "input":
+        args, kwargs = envoy.inputs
+        return take(received(args, kwargs, envoy.path)[1])
+    return take(returned(envoy.output, envoy.path, vision)[1])
+
+
+def _write(envoy: Any, site: str, vision: bool, change: Callable[[Tensor], Tensor]) -> None:
+    if site == "input":
+        args, kwargs = envoy.inputs
+        key, tensor = received(args, kwargs, envoy.path)
+        changed = change(tensor)
+        envoy.inputs = (args, {**kwargs, key: changed}) if isinstance(key, str) else ((changed, *args[1:]), kwargs)
+        return
+    output = envoy.output
+    at, tensor = returned(output, envoy.path, vision)
+    changed = change(tensor)
+    envoy.output = changed if at is None else type(output)((*output[:at], changed, *output[at + 1 :]))
