@@ -8,6 +8,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from deixis.probes.row_space import plain
+
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):
     """Prediction and checks of a classifier that learns ``coef_`` and ``intercept_``.
@@ -26,7 +28,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             sklearn.exceptions.NotFittedError: ``fit`` was not called.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = validate_data(self, plain(X), reset=False, dtype=np.float64)
         scores = X @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -37,7 +39,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked(self, X: Any, y: Any) -> tuple[Float[np.ndarray, "item feature"], Int[np.ndarray, " item"]]:
         """Features in float64 and class codes; sets ``classes_``."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = validate_data(self, plain(X), plain(y), dtype=np.float64)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:

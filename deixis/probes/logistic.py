@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from deixis.probes.checks import Setting, check_alpha
 from deixis.probes.classes import LinearClassifier
+from deixis.probes.row_space import row_basis
 
 
 class LogisticProbe(LinearClassifier):
@@ -42,7 +43,7 @@ class LogisticProbe(LinearClassifier):
         check_alpha(self.alpha, zero=False)
         X, codes = self._checked(X, y)
         centre = X.mean(axis=0)
-        rows, back = _row_space(X - centre)
+        rows, back = row_basis(X - centre)
         solver = LogisticRegression(C=1 / self.alpha, solver="newton-cholesky", tol=self.tol, max_iter=self.max_iter)
         solver.fit(rows, codes)
         self.coef_ = solver.coef_ @ back
@@ -54,12 +55,3 @@ class LogisticProbe(LinearClassifier):
         """Probabilities of the classes, in the order of ``classes_``; rows sum to one."""
         scores = self.decision_function(X)
         return np.stack([expit(-scores), expit(scores)], axis=1) if scores.ndim == 1 else softmax(scores, axis=1)
-
-
-def _row_space(X: Float[np.ndarray, "item feature"]) -> tuple[Float[np.ndarray, "item axis"], Float[np.ndarray, "axis feature"]]:
-    """Coordinates of the rows in an orthonormal basis of their span, and that basis (the identity where it saves nothing)."""
-    n, width = X.shape
-    if width <= n:
-        return X, np.eye(width)
-    q, r = np.linalg.qr(X.T)
-    return r.T, q.T

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deixis.probes.checks import Setting, check_alpha
+from deixis.probes.row_space import plain
 
 
 class RidgeProbe(RegressorMixin, BaseEstimator):
@@ -40,7 +41,7 @@ class RidgeProbe(RegressorMixin, BaseEstimator):
             ValueError: ``alpha`` is negative; ``X`` or ``y`` is not finite; their lengths differ.
         """
         check_alpha(self.alpha, zero=True)
-        X, y = validate_data(self, X, y, y_numeric=True, multi_output=True, dtype=np.float64)
+        X, y = validate_data(self, plain(X), plain(y), y_numeric=True, multi_output=True, dtype=np.float64)
         y = np.asarray(y, dtype=np.float64)
         centre, level = X.mean(axis=0), y.mean(axis=0)
         self.coef_ = _ridge_solution(X - centre, y.reshape(len(y), -1) - level, self.alpha).T
@@ -56,7 +57,7 @@ class RidgeProbe(RegressorMixin, BaseEstimator):
             sklearn.exceptions.NotFittedError: ``fit`` was not called.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = validate_data(self, plain(X), reset=False, dtype=np.float64)
         return X @ self.coef_.T + self.intercept_
 
 

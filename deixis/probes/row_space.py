@@ -39,9 +39,21 @@ def like(values: np.ndarray, model: Array) -> Array:
     return found.to(model.dtype) if values.dtype.kind == "f" else found
 
 
-def plain(values: Array) -> np.ndarray:
-    """``values`` as a numpy array in main memory."""
-    return values if isinstance(values, np.ndarray) else values.detach().cpu().numpy()
+def plain(values: Any) -> Any:
+    """A torch tensor as a numpy array in main memory (bfloat16 as float32, which holds it exactly); all else as it is."""
+    if namespace(values) is np:
+        return values
+    held = values.detach().cpu()
+    return (held.float() if held.is_floating_point() and held.element_size() < 4 else held).numpy()
+
+
+def row_basis(X: Float[np.ndarray, "item feature"]) -> tuple[Float[np.ndarray, "item axis"], Float[np.ndarray, "axis feature"]]:
+    """Coordinates of the rows in an orthonormal basis of their span, and that basis (the identity where it saves nothing)."""
+    n, width = X.shape
+    if width <= n:
+        return X, np.eye(width)
+    q, r = np.linalg.qr(X.T)
+    return r.T, q.T
 
 
 @dataclass(frozen=True, kw_only=True)
