@@ -8,11 +8,15 @@ from deixis.benchmarks.items import Box as Box
 from deixis.benchmarks.items import Item as Item
 from deixis.benchmarks.items import Items as Items
 from deixis.benchmarks.items import Option as Option
+from deixis.benchmarks.languages import LanguageError as LanguageError
+from deixis.benchmarks.languages import add_language as add_language
+from deixis.benchmarks.languages.table import PROMPTS as PROMPTS
 from deixis.benchmarks.memory_game import memory_game as memory_game
 from deixis.benchmarks.render import Camera as Camera
 from deixis.benchmarks.saved import load_items as load_items
 
 __all__ = [
+    "PROMPTS",
     "Box",
     "Camera",
     "ImageError",
@@ -20,7 +24,9 @@ __all__ = [
     "Item",
     "Items",
     "ItemsError",
+    "LanguageError",
     "Option",
+    "add_language",
     "counter_heuristic",
     "load_items",
     "memory_game",

@@ -1,6 +1,7 @@
 """Reading a model's written answer: what it says, and whether that is right.
 
-The demonstrative task asks for three words, "[demonstrative] [colour] [shape]". Its answers fall into five classes:
+The demonstrative task asks for three words, "[demonstrative] [colour] [shape]" (in some languages the shape before the colour).
+Its answers fall into five classes:
 
 ==============  ==================================================================================================
 recognised      the three words in order, colour and shape as in the picture (any synonym of the language's table)
@@ -18,12 +19,13 @@ Items with a truth are read by their options' forms: ``correct``, ``wrong`` or `
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from deixis.benchmarks.items import Item, Option
 from deixis.benchmarks.languages import language
+from deixis.benchmarks.words import plain as plain
 
 TEMPLATE_OUTCOMES = ("recognised", "wrong_colour", "wrong_shape", "wrong_format", "unreadable")
 OPTION_OUTCOMES = ("correct", "wrong", "unreadable")
@@ -74,31 +76,23 @@ def _has_template(item: Item) -> bool:
     return item.task == "demonstrative" and {"colour", "shape"} <= set(item.groups)
 
 
-def plain(text: str) -> str:
-    """``text`` with compatibility forms unified (NFKC), in lower case, punctuation and signs turned into single spaces.
-
-    A point between digits stays, so that 0.4 is not read as 4.
-    """
-    text = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join(_NO_WORD_SIGN.sub(_blank_unless_invisible, text).split())
-
-
-# Anything but letters, digits and the marks that belong to them.
-_NO_WORD_SIGN = re.compile(r"(?!(?<=\d)\.(?=\d))[\W_]")
-
-
-def _blank_unless_invisible(match: re.Match[str]) -> str:
-    category = unicodedata.category(match[0])
-    return match[0] if category[0] == "M" else "" if category == "Cf" else " "
-
-
 @dataclass(frozen=True)
 class _Words:
     """One language's words in their plain spelling, each with what it means; slots are demonstrative, colour, shape."""
 
     spaced: bool
     slots: tuple[Mapping[str, str], Mapping[str, str], Mapping[str, str]]
+    template: tuple[int, int, int]
+    """The slots in the order in which the template has them."""
     pattern: re.Pattern[str]
+
+    def placed(self) -> tuple[Mapping[str, str], ...]:
+        """The slots as the template has them."""
+        return tuple(self.slots[slot] for slot in self.template)
+
+    def said(self, meanings: Sequence[str | None]) -> list[str | None]:
+        """Demonstrative, colour and shape of meanings in the template's order."""
+        return [meanings[self.template.index(slot)] for slot in range(3)]
 
     def known(self, text: str) -> bool:
         return any(self.found(text, slot) for slot in range(3))
@@ -111,16 +105,17 @@ class _Words:
         return {meaning for word, meaning in words.items() if word in text}
 
 
-@cache
+@cache  # a code means one table for the whole program
 def _words(code: str) -> _Words:
     table = language(code)
     terms = {plain(form): option.term or option.label for option in table.demonstrative.options for form in option.forms}
     colours = {plain(word): key for key, words in table.colours.items() for word in words}
     shapes = {plain(word): key for key, words in table.shapes.items() for word in words}
     slots = (terms, colours, shapes)
+    template = (0, 1, 2) if table.colour_first else (0, 2, 1)
     # The longest first; the end anchor makes the engine try the shorter ones where the longest leads nowhere.
-    groups = ("|".join(sorted(map(re.escape, words), key=len, reverse=True)) for words in slots)
-    return _Words(table.spaced, slots, re.compile("".join(f"({group})" for group in groups)))
+    groups = ("|".join(sorted(map(re.escape, slots[slot]), key=len, reverse=True)) for slot in template)
+    return _Words(table.spaced, slots, template, re.compile("".join(f"({group})" for group in groups)))
 
 
 def _judge_template(answer: str, item: Item) -> Verdict:
@@ -140,34 +135,35 @@ def _judge_template(answer: str, item: Item) -> Verdict:
     return Verdict(outcome=outcome, option=label, term=term, colour=colour, shape=shape)
 
 
-def _three_words(text: str, words: _Words) -> tuple[str, str | None, str | None] | None:
+def _three_words(text: str, words: _Words) -> tuple[str | None, str | None, str | None] | None:
     """Meanings of the template's three words, None for an unknown colour or shape; None where the form is not kept."""
-    terms, colours, shapes = words.slots
+    slots = words.placed()
+    parts: Sequence[str] = text.split()
     if match := words.pattern.fullmatch(text.replace(" ", "")):
-        return terms[match[1]], colours[match[2]], shapes[match[3]]
-    parts = text.split()
-    if len(parts) != 3 and not words.spaced:
-        parts = _cut(text.replace(" ", ""), words)
-    if len(parts) != 3 or parts[0] not in terms:
+        parts = match.groups()
+    elif len(parts) != 3 and not words.spaced:
+        parts = _cut(text.replace(" ", ""), slots)
+    if len(parts) != 3 or parts[0] not in slots[0]:
         return None
     # A colour in the shape's place (or two demonstratives) is another form, not another colour.
-    if any(part not in own and words.known(part) for part, own in zip(parts[1:], (colours, shapes), strict=True)):
+    if any(part not in own and words.known(part) for part, own in zip(parts[1:], slots[1:], strict=True)):
         return None
-    return terms[parts[0]], colours.get(parts[1]), shapes.get(parts[2])
+    term, colour, shape = words.said([slot.get(part) for slot, part in zip(slots, parts, strict=True)])
+    return term, colour, shape
 
 
-def _cut(text: str, words: _Words) -> list[str]:
-    """Three words of a language without spaces, where the colour or the shape is unknown; else an empty list."""
-    terms, colours, shapes = (sorted(slot, key=len, reverse=True) for slot in words.slots)
-    first = next((word for word in terms if text.startswith(word)), "")
+def _cut(text: str, slots: tuple[Mapping[str, str], ...]) -> list[str]:
+    """Three words of a language without spaces, where the second or the third is unknown; else an empty list."""
+    firsts, seconds, thirds = (sorted(slot, key=len, reverse=True) for slot in slots)
+    first = next((word for word in firsts if text.startswith(word)), "")
     rest = text[len(first) :]
     if not first or not rest:
         return []
-    if colour := next((word for word in colours if rest.startswith(word)), ""):
-        parts = [first, colour, rest[len(colour) :]]
+    if second := next((word for word in seconds if rest.startswith(word)), ""):
+        parts = [first, second, rest[len(second) :]]
     else:
-        shape = next((word for word in shapes if rest.endswith(word)), "")
-        parts = [first, rest[: len(rest) - len(shape)], shape]
+        third = next((word for word in thirds if rest.endswith(word)), "")
+        parts = [first, rest[: len(rest) - len(third)], third]
     return parts if all(0 < len(part) <= _LONGEST_UNKNOWN for part in parts) else []
 
 

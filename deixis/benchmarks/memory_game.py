@@ -1,15 +1,17 @@
 """The memory game (arXiv 2607.07251): a figure on a disk at three distances along a long desk."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from deixis.benchmarks.decouple import height_cue, latents
-from deixis.benchmarks.images import DrawnImage
+from deixis.benchmarks.images import DrawnImage, ImageHandle
 from deixis.benchmarks.items import Box, Item, Items
-from deixis.benchmarks.languages import Language, language
+from deixis.benchmarks.languages import Language, Question, language
+from deixis.benchmarks.languages.table import PROMPTS
 from deixis.benchmarks.memory_scenes import ADDRESSEES, CAMERA_SIDES, COLOURS, Plan, PlannedScene, planned_scenes
 from deixis.benchmarks.names import checked_names
 from deixis.benchmarks.render import SHAPES, Camera, Figure, footprint
@@ -32,6 +34,7 @@ def memory_game(
     size: int = 512,
     camera_sides: Sequence[str] = ("centre",),
     addressees: Sequence[str] = ("none",),
+    prompts: Sequence[str] = ("standard",),
 ) -> Items:
     """Items of the memory game; pictures are drawn when they are first looked at.
 
@@ -44,7 +47,7 @@ def memory_game(
 
     Args:
         tasks: ``"demonstrative"`` asks for "this red star" and has no truth, ``"distance"`` asks "near, middle or far?".
-        languages: Codes of the tables in ``deixis/benchmarks/languages``.
+        languages: Codes of the tables in ``deixis/benchmarks/languages``, or paths of tables of your own (``"nl.toml"``).
         distances: Metres from the desk's near edge, as many as wanted.
         shapes: Figures on the disk.
         colours: Of the figures.
@@ -56,21 +59,31 @@ def memory_game(
         camera_sides: ``"centre"``, ``"left"``, ``"right"``: where the eye is; each multiplies the scenes.
         addressees: ``"none"``, ``"near"``, ``"middle"``, ``"far"``: who sits beside the desk; each multiplies the scenes.
 
+        prompts: Wordings of each question, from :data:`PROMPTS`: ``"standard"``, ``"paraphrase-1"``, ``"paraphrase-2"``, and each
+            with the options listed in another order, as in ``"standard:dmp"`` (distal, medial, proximal). A language of two terms
+            has two orders; a prompt that would be asked twice is asked once.
+
     Returns:
-        Scenes in order, and within a scene tasks, then languages. Targets: ``distance_m``, ``x_m`` (metres), ``region`` (1 to 3),
-        with an addressee ``addressee_m`` and ``to_addressee_m`` (metres along the desk, from its near edge and from the disk).
-        Nuisances: ``object_row`` (image height of the disk's middle, 0 at the top, 1 at the bottom), ``object_area`` (share of
-        the picture), ``brightness``; decoupled also ``camera_pitch`` (degrees), ``camera_height``, ``camera_setback`` (metres),
-        ``camera_focal`` (mm), ``horizon_row`` and ``size_m`` (the disk's diameter). Groups: ``scene``, ``figure``, ``shape``,
-        ``colour``; ``camera_side`` and ``addressee`` where they are asked for; decoupled also ``height_cue`` (``agrees``,
-        ``contradicts``, ``neutral``).
+        Scenes in order, and within a scene tasks, then languages, then prompts.
+
+        Targets: ``distance_m``, ``x_m`` (metres), ``region`` (1 to 3); with an addressee ``addressee_m`` and ``to_addressee_m``
+        (metres along the desk, from its near edge and from the disk). Nuisances: ``object_row`` (image height of the disk's
+        middle, 0 at the top, 1 at the bottom), ``object_area`` (share of the picture), ``brightness``; decoupled also
+        ``camera_pitch`` (degrees), ``camera_height``, ``camera_setback`` (metres), ``camera_focal`` (mm), ``horizon_row`` and
+        ``size_m`` (the disk's diameter). Groups: ``scene``, ``figure``, ``shape``, ``colour``; ``camera_side``, ``addressee`` and
+        ``prompt`` where they are asked for; decoupled also ``height_cue`` (``agrees``, ``contradicts``, ``neutral``).
 
     Raises:
         ValueError: An argument is outside what it allows; the message lists it.
     """
-    checked_names("tasks", tasks, TASKS)
     _check_list("languages", languages, '("en",)')
-    tables = [language(code) for code in languages]
+    tables = {table.code: table for table in map(language, languages)}
+    questions = [
+        _Asked(task=task, table=table, prompt=prompt, named=tuple(prompts) != ("standard",))
+        for task in checked_names("tasks", tasks, TASKS)
+        for table in tables.values()
+        for prompt in _distinct(table.question(task), checked_names("prompts", prompts, PROMPTS))
+    ]
     plan = Plan(
         shapes=checked_names("shapes", shapes, SHAPES),
         colours=checked_names("colours", colours, COLOURS),
@@ -87,7 +100,7 @@ def memory_game(
     if decouple and plan.addressees != ("none",):
         raise ValueError("with decouple=True an addressee would often be out of frame; leave out addressees, or decouple.")
     size = _whole("size", size, 16, 4096, " pixels")
-    return Items(item for scene in planned_scenes(plan) for item in _items_of_scene(scene, decouple, size, tasks, tables))
+    return Items(item for scene in planned_scenes(plan) for item in _items_of_scene(scene, decouple, size, questions))
 
 
 def _metres(distances: Any) -> tuple[float, ...]:
@@ -115,13 +128,62 @@ def _whole(name: str, value: object, least: int, most: int | None = None, unit: 
     raise ValueError(f"{name}={value!r} is not a whole number {span}.")
 
 
-def _items_of_scene(
-    scene: PlannedScene, decoupled: bool, size: int, tasks: Sequence[str], tables: Sequence[Language]
-) -> list[Item]:
+@dataclass(frozen=True, kw_only=True)
+class _Drawn:
+    """What the items of one scene share."""
+
+    scene: str
+    images: tuple[ImageHandle, ...]
+    targets: dict[str, float]
+    groups: dict[str, str]
+    nuisances: dict[str, float]
+    objects: tuple[Box, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """One question in one language and wording."""
+
+    task: str
+    table: Language
+    prompt: str
+    named: bool
+    """Whether ids and groups say which prompt it is; the standard set's don't."""
+
+    def item(self, drawn: _Drawn) -> Item:
+        """The question, put to a scene."""
+        question = self.table.question(self.task)
+        region = drawn.targets["region"]
+        # The standard prompt keeps its id, so that it lines up with sets that have no other.
+        ending = f"/{self.prompt}" if self.prompt != "standard" else ""
+        return Item(
+            id=f"memory-game/{drawn.scene}/{self.task}/{self.table.code}{ending}",
+            benchmark="memory-game",
+            task=self.task,
+            language=self.table.code,
+            images=drawn.images,
+            prompt=question.prompt_of(self.prompt),
+            options=question.options,
+            truth=next((o.label for o in question.options if o.value == region), None),
+            targets=drawn.targets,
+            groups=drawn.groups | ({"prompt": self.prompt} if self.named else {}),
+            nuisances=drawn.nuisances,
+            objects=drawn.objects,
+        )
+
+
+def _distinct(question: Question, prompts: Sequence[str]) -> list[str]:
+    """The prompts that differ in this language, by their first names."""
+    first: dict[str, str] = {}
+    for prompt in prompts:
+        first.setdefault(question.prompt_of(prompt), prompt)
+    return list(first.values())
+
+
+def _items_of_scene(scene: PlannedScene, decoupled: bool, size: int, questions: Sequence[_Asked]) -> list[Item]:
     figure = scene.figure
     image = DrawnImage(figure=figure, camera=scene.camera, pixels=size)
-    region = region_of(figure.distance_m)
-    targets = {"distance_m": figure.distance_m, "region": float(region), "x_m": figure.x_m}
+    targets = {"distance_m": figure.distance_m, "region": float(region_of(figure.distance_m)), "x_m": figure.x_m}
     if figure.addressee_m is not None:
         targets |= {"addressee_m": figure.addressee_m, "to_addressee_m": abs(figure.addressee_m - figure.distance_m)}
     box, nuisances = _seen_object(figure, scene.camera, size)
@@ -135,28 +197,8 @@ def _items_of_scene(
     if decoupled:
         nuisances |= latents(figure, scene.camera)
         groups["height_cue"] = height_cue(figure.distance_m, nuisances["object_row"])
-    items = []
-    for task in tasks:
-        for table in tables:
-            question = table.question(task)
-            truth = next((o.label for o in question.options if o.value == region), None)
-            items.append(
-                Item(
-                    id=f"memory-game/{scene.name}/{task}/{table.code}",
-                    benchmark="memory-game",
-                    task=task,
-                    language=table.code,
-                    images=(image,),
-                    prompt=question.prompt,
-                    options=question.options,
-                    truth=truth,
-                    targets=targets,
-                    groups=groups,
-                    nuisances=nuisances,
-                    objects=(box,),
-                )
-            )
-    return items
+    drawn = _Drawn(scene=scene.name, images=(image,), targets=targets, groups=groups, nuisances=nuisances, objects=(box,))
+    return [asked.item(drawn) for asked in questions]
 
 
 def _seen_object(figure: Figure, camera: Camera, size: int) -> tuple[Box, dict[str, float]]:

@@ -29,11 +29,16 @@ def phrases(code: str):
         yield option, colour, a, shape, b
 
 
+def ordered(code: str, term: str, colour: str, shape: str) -> tuple[str, str, str]:
+    """The three words as the language's template has them."""
+    return (term, colour, shape) if language(code).colour_first else (term, shape, colour)
+
+
 @pytest.mark.parametrize("code", CODES)
 def test_every_term_colour_shape_and_synonym_is_recognised(code):
     for option, colour, a, shape, b in phrases(code):
         for form in option.forms:
-            verdict = judge(f"{form} {a} {b}", item(code, colour, shape))
+            verdict = judge(" ".join(ordered(code, form, a, b)), item(code, colour, shape))
             assert (verdict.outcome, verdict.right) == ("recognised", True), (form, a, b)
             assert (verdict.term, verdict.colour, verdict.shape) == (option.term, colour, shape), (form, a, b)
             assert verdict.option == option.label
@@ -45,7 +50,8 @@ def test_every_term_colour_shape_and_synonym_is_recognised(code):
 )
 def test_signs_spaces_and_capitals_do_not_change_the_reading(code, dress):
     for option, colour, a, shape, b in phrases(code):
-        for text in (dress.format(option.label, a, b), dress.format(option.label, a, b).upper()):
+        dressed = dress.format(*ordered(code, option.label, a, b))
+        for text in (dressed, dressed.upper()):
             verdict = judge(text, item(code, colour, shape))
             assert (verdict.outcome, verdict.term) == ("recognised", option.term), text
 
@@ -55,7 +61,7 @@ def test_another_colour_or_shape_of_the_table_is_wrong_and_named(code):
     wanted = item(code, "red", "star")
     for option, colour, a, shape, b in phrases(code):
         expected = "wrong_colour" if colour != "red" else "wrong_shape" if shape != "star" else "recognised"
-        verdict = judge(f"{option.label} {a} {b}", wanted)
+        verdict = judge(" ".join(ordered(code, option.label, a, b)), wanted)
         assert (verdict.outcome, verdict.term, verdict.colour, verdict.shape) == (expected, option.term, colour, shape)
 
 
@@ -109,6 +115,30 @@ def test_no_word_means_two_things_within_its_language(code):
         ("ko", "저는 모르겠습니다", "unreadable"),
         ("ko", "이 보라색 별", "wrong_colour"),
         ("ko", "이 그 빨간 별", "wrong_format"),
+        ("es", "Esta estrella roja.", "recognised"),
+        ("es", "¡Aquella estrella roja!", "recognised"),
+        ("es", "Este estrella rojo", "recognised"),  # the wrong gender leaves no doubt about the term
+        ("es", "Esta roja estrella", "wrong_format"),
+        ("es", "Esto es una estrella roja", "wrong_format"),
+        ("es", "Esta estrella morada", "wrong_colour"),
+        ("es", "Esta cruz roja", "wrong_shape"),
+        ("es", "this red star", "unreadable"),
+        ("it", "Quella stella rossa", "recognised"),
+        ("it", "quel stella rossa", "recognised"),
+        ("it", "Questa rossa stella", "wrong_format"),
+        ("it", "Questa stella viola", "wrong_colour"),
+        ("it", "Codesta stella rossa", "wrong_format"),
+        ("fi", "Tämä punainen tähti.", "recognised"),
+        ("fi", "tuo punainen tähti", "recognised"),
+        ("fi", "Se punainen tähti", "wrong_format"),
+        ("fi", "TÄMÄ PUNAINEN TÄHTI", "recognised"),
+        ("fi", "Tämä violetti tähti", "wrong_colour"),
+        ("de", "Dieser rote Stern", "recognised"),
+        ("de", "jenen roten Stern", "recognised"),
+        ("de", "Dieses Rote Stern", "recognised"),
+        ("de", "Der rote Stern da", "wrong_format"),
+        ("de", "Dieser lila Stern", "wrong_colour"),
+        ("de", "Dieser rote Kreis", "wrong_shape"),
     ],
 )
 def test_a_doubtful_answer_falls_into_its_class(code, answer, outcome):

@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import json
+import math
 from itertools import product
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 from deixis.benchmarks import Camera, memory_game
 from deixis.benchmarks.images import DrawnImage
-from deixis.benchmarks.memory_game import COLOURS, SHAPES
+from deixis.benchmarks.languages import language, languages
+from deixis.benchmarks.memory_game import COLOURS, PROMPTS, SHAPES
 from deixis.benchmarks.render import FAST, draw, memory_scene
 from deixis.benchmarks.speaker import region_of
 
@@ -118,9 +120,46 @@ def test_random_scenes_are_drawn_between_the_extremes():
     assert isinstance(items[0].images[0], DrawnImage)
 
 
+def test_every_prompt_is_asked_once_in_each_language_and_is_a_group():
+    items = memory_game(
+        tasks=("demonstrative", "distance"),
+        languages=tuple(languages()),
+        prompts=PROMPTS,
+        shapes=("star",),
+        colours=("red",),
+        size=32,
+    )
+    counts = items.filter(lambda item: item.targets["region"] == 1).to_frame().groupby(["task", "language"]).size()
+    for (task, code), n in counts.items():
+        assert n == 3 * math.factorial(len(language(code).question(task).options))
+    assert (items.to_frame().groupby("scene")["prompt"].nunique() == len(PROMPTS)).all()
+    assert len({(item.groups["scene"], item.task, item.language, item.prompt) for item in items}) == len(items)
+    for item in items:
+        assert item.prompt == language(item.language).question(item.task).prompt_of(item.groups["prompt"])
+
+
+def test_prompts_change_neither_scenes_nor_options_nor_truth():
+    arguments = {"tasks": ("demonstrative", "distance"), "languages": ("ja", "es"), "shapes": ("star",), "size": 32}
+    standard = memory_game(**arguments)
+    several = memory_game(**arguments, prompts=("paraphrase-2", "standard", "standard:dmp"))
+    for name in ("paraphrase-2", "standard:dmp"):
+        for before, after in zip(standard, several.filter(lambda i, n=name: i.groups["prompt"] == n), strict=True):
+            assert after.id == f"{before.id}/{name}"
+            assert (after.images, after.options, after.truth) == (before.images, before.options, before.truth)
+            assert after.prompt != before.prompt
+    kept = several.filter(lambda item: item.groups["prompt"] == "standard")
+    assert [(item.id, item.prompt) for item in kept] == [(item.id, item.prompt) for item in standard]
+
+
+def test_a_language_of_two_terms_has_two_orders_and_asks_neither_twice():
+    items = memory_game(languages=("en",), prompts=("standard:pdm", "standard:mpd", "standard:dmp"), shapes=("star",), size=32)
+    assert {item.groups["prompt"] for item in items} == {"standard:pdm", "standard:dmp"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"prompts": ("polite",)}, "prompts holds 'polite', which is not one of: 'standard', 'standard:pdm', 'standard:mpd'"),
         ({"tasks": ("guess",)}, "tasks holds 'guess', which is not one of: 'demonstrative', 'distance'"),
         ({"tasks": "distance"}, "tasks='distance' must be a non-empty list"),
         ({"shapes": ()}, "shapes=.* must be a non-empty list of: 'circle', 'cross', 'square', 'star', 'triangle'"),
@@ -136,7 +175,10 @@ def test_random_scenes_are_drawn_between_the_extremes():
         ({"distances": (), "n": 3}, r"distances=\(\) is not a list with something in it"),
         ({"languages": ()}, r"languages=\(\) is not a list with something in it; give a list such as \(\"en\",\)"),
         ({"languages": "en"}, r"languages='en' is not a list with something in it; give a list such as \(\"en\",\)"),
-        ({"languages": ("../en",)}, "language='../en' is not one of: 'en', 'ja', 'ko', 'zh'; use one of these.$"),
+        (
+            {"languages": ("../en",)},
+            "language='../en' is not one of: 'de', 'en', 'es', 'fi', 'it', 'ja', 'ko', 'zh'; use one of these",
+        ),
         ({"camera": Camera(pitch_deg=90.0, height_m=5.0, focal_mm=20.0)}, "lies behind the camera; turn the camera towards it"),
         ({"camera": Camera(pitch_deg=10.0)}, "lies partly outside the picture"),
     ],

@@ -1,83 +1,78 @@
 """What each language calls the terms, the distances, the colours and the shapes: one TOML file a language.
 
-A new language is a new file here and nothing else.
+A new language is a new file and nothing else: in this folder, or a user's own, named in ``$DEIXIS_LANGUAGES`` or by its path.
 """
 
-import tomllib
-from dataclasses import dataclass
+import os
 from functools import cache
 from importlib import resources
-from typing import Any
+from pathlib import Path
 
-from deixis.benchmarks.items import Option
+from deixis.benchmarks.languages.table import TERMS as TERMS
+from deixis.benchmarks.languages.table import Language as Language
+from deixis.benchmarks.languages.table import LanguageError as LanguageError
+from deixis.benchmarks.languages.table import Question as Question
+from deixis.benchmarks.languages.table import read_table
 
-TERMS = ("proximal", "medial", "distal")
-
-
-@dataclass(frozen=True)
-class Question:
-    """A prompt and the options it allows."""
-
-    prompt: str
-    options: tuple[Option, ...]
-
-
-@dataclass(frozen=True)
-class Language:
-    """One language's table."""
-
-    code: str
-    name: str
-    spaced: bool
-    """Whether writing puts spaces between words."""
-    demonstrative: Question
-    distance: Question
-    """Options carry the region (1, 2, 3) as ``value``."""
-    colours: dict[str, tuple[str, ...]]
-    """Every word that names a colour, the commonest first."""
-    shapes: dict[str, tuple[str, ...]]
-
-    def question(self, task: str) -> Question:
-        """The question of ``task``: ``"demonstrative"`` or ``"distance"``."""
-        return {"demonstrative": self.demonstrative, "distance": self.distance}[task]
-
-    def demonstrative_of(self, term: str) -> str | None:
-        """The label of ``term``, or None where the language has no such term."""
-        return next((o.label for o in self.demonstrative.options if o.term == term), None)
-
-
-def _read(code: str, table: dict[str, Any]) -> Language:
-    terms = tuple(Option(label=o["label"], forms=tuple(o["forms"]), term=o["term"]) for o in table["demonstrative"]["options"])
-    regions = tuple(
-        Option(label=o["label"], forms=tuple(o["forms"]), value=float(o["region"])) for o in table["distance"]["options"]
-    )
-    return Language(
-        code=code,
-        name=table["name"],
-        spaced=table["spaced"],
-        demonstrative=Question(table["demonstrative"]["prompt"], terms),
-        distance=Question(table["distance"]["prompt"], regions),
-        colours={key: tuple(words) for key, words in table["colours"].items()},
-        shapes={key: tuple(words) for key, words in table["shapes"].items()},
-    )
+_added: dict[str, tuple[Language, str]] = {}
+"""Tables of the user's own that this process has read, with their text."""
 
 
 @cache
-def languages() -> dict[str, Language]:
-    """Every language by its code, in alphabetical order of the codes."""
+def _built_in() -> dict[str, Language]:
     folder = resources.files(__name__)
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
-    return {f.name[:-5]: _read(f.name[:-5], tomllib.loads(f.read_text("utf-8"))) for f in files}
+    return {f.name[:-5]: read_table(f.name[:-5], f.read_text("utf-8"), f.name) for f in files}
 
 
-def language(code: str) -> Language:
-    """The language with this code.
+def languages() -> dict[str, Language]:
+    """Every language by its code: the built-in ones in alphabetical order, then those that were added."""
+    return _built_in() | {code: table for code, (table, _) in _added.items()}
+
+
+def add_language(path: str | Path) -> Language:
+    """Read a table of your own; its code is the file's name without ``.toml``, for the rest of the program.
+
+    Other programs that read runs in this language find the table where ``$DEIXIS_LANGUAGES`` names its folder.
+
+    Raises:
+        LanguageError: The file is no table, a word is missing, or a form is shared; the message names file and line. Or its code
+            is taken.
+    """
+    path = Path(path)
+    code = path.stem
+    try:
+        text = path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LanguageError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8.") from error
+    except OSError as error:
+        raise LanguageError(f"{path} can't be read ({error.strerror}); name a .toml file.") from error
+    if code in _built_in():
+        raise LanguageError(f"{path}: the code {code!r} is that of a built-in table; name the file {code}-mine.toml, say.")
+    if code in _added and _added[code][1] != text:
+        raise LanguageError(f"{path}: another table with the code {code!r} was read before; give the file another name.")
+    if code not in _added:
+        _added[code] = (read_table(code, text, str(path)), text)
+    return _added[code][0]
+
+
+def language(code: str | Path) -> Language:
+    """The language with this code, or of the table at this path.
 
     Raises:
         ValueError: No table has this code.
+        LanguageError: The user's own table can't be used.
     """
-    try:
+    if isinstance(code, Path) or code.endswith(".toml"):
+        return add_language(code)
+    if code in languages():
         return languages()[code]
-    except KeyError:
-        listed = ", ".join(map(repr, languages()))
-        raise ValueError(f"language={code!r} is not one of: {listed}; use one of these.") from None
+    for folder in filter(None, os.environ.get("DEIXIS_LANGUAGES", "").split(os.pathsep)):
+        # The code may come from a file of items: it names a file, never a way to one.
+        if Path(code).name == code and (Path(folder) / f"{code}.toml").is_file():
+            return add_language(Path(folder) / f"{code}.toml")
+    listed = ", ".join(map(repr, languages()))
+    raise ValueError(
+        f"language={code!r} is not one of: {listed}; use one of these, give the path of a table of your own (.toml), "
+        "or name its folder in $DEIXIS_LANGUAGES."
+    )
