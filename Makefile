@@ -6,7 +6,7 @@ BIN := .venv/bin
 export HF_HUB_OFFLINE = 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS = 1
 
-.PHONY: demo test test-slow lint types docs venv clean
+.PHONY: demo test test-slow perf lint types docs venv clean
 
 demo: .venv/installed
 	$(BIN)/deixis demo
@@ -16,6 +16,10 @@ test: lint types
 
 test-slow: .venv/installed-dev
 	$(BIN)/python -m pytest -m slow
+
+# Every script in perf/ but what they share; JSON and charts under perf/results. On a quiet machine. Options: make perf PERF=--quick
+perf: .venv/installed
+	for script in $(filter-out perf/harness.py,$(wildcard perf/*.py)); do $(BIN)/python $$script $(PERF) || exit 1; done
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -55,7 +55,8 @@ class OrdinalProbe(LinearClassifier):
         rows, back = row_basis(X - centre)
         shares = np.cumsum(np.bincount(codes))[:-1] / len(codes)
         found = np.concatenate([np.zeros(rows.shape[1]), np.log(shares / (1 - shares))])
-        for taken in range(self.max_iter):
+        for step in range(self.max_iter):
+            self.n_iter_ = step
             gradient, hessian = _derivatives(rows, codes, found, self.alpha)
             if np.abs(gradient).max() <= self.tol * len(rows):
                 break
@@ -63,7 +64,6 @@ class OrdinalProbe(LinearClassifier):
         else:
             raise ArithmeticError(f"max_iter={self.max_iter} Newton steps did not suffice; allow more, or use a larger alpha.")
         width = rows.shape[1]
-        self.n_iter_ = taken
         self.coef_ = (found[:width] @ back)[None]
         self.thresholds_ = found[width:] + self.coef_[0] @ centre
         return self
