@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from torch import Tensor
 
 from deixis.models import tilings
+from deixis.models.any_resolution import anyres_layout
 from deixis.models.inputs import plain_prompt
 from deixis.models.layout import PictureLayout
+from deixis.models.views import Inputs, Sizes
 
 if TYPE_CHECKING:
     from deixis.models.vlm import VLM
 
-LayoutFunction = Callable[["VLM", tilings.Inputs, tilings.Sizes], list[PictureLayout]]
+LayoutFunction = Callable[["VLM", Inputs, Sizes], list[PictureLayout]]
 PromptFunction = Callable[["VLM", Sequence[Mapping[str, str]]], str]
 
 
@@ -161,13 +163,13 @@ _RECORDS = (
     Family(
         architecture="LlavaNextForConditionalGeneration",
         name="LLaVA-NeXT",
-        layout=tilings.anyres_layout,
+        layout=anyres_layout,
         **_usual(vision_blocks=_SIGLIP),
     ),
     Family(
         architecture="LlavaOnevisionForConditionalGeneration",
         name="LLaVA-OneVision",
-        layout=tilings.anyres_layout,
+        layout=anyres_layout,
         **_usual(vision_blocks=_SIGLIP),
     ),
     Family(

@@ -6,74 +6,16 @@ sizes, that function is used. All are checked against the real processors, pixel
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
-from deixis.models.layout import Area, Grid, PictureLayout, clipped, edge_boxes, edges, grid_boxes, token_of_patch
+from deixis.models.layout import Area, Grid, PictureLayout, clipped, edge_boxes, edges, grid_boxes
+from deixis.models.views import Inputs, Sizes, covered, image_setting, side_of, tiled, tiles, top_left, tower_grid, whole
 
 if TYPE_CHECKING:
     from deixis.models.vlm import VLM
-
-Inputs = Mapping[str, Tensor]
-Sizes = Sequence[tuple[int, int]]
-"""Width and height in pixels of every picture of a batch, in order."""
-
-
-def image_setting(vlm: "VLM", name: str) -> Any:
-    """A setting of the image processor; what the processor presets for it comes first, as in transformers."""
-    preset = getattr(vlm.processor, "images_kwargs", None) or {}
-    return preset[name] if name in preset else getattr(vlm.processor.image_processor, name)
-
-
-def _whole(size: tuple[int, int]) -> Area:
-    return 0, 0, *size
-
-
-def _side(size: int | Sequence[int]) -> int:
-    return size if isinstance(size, int) else size[0]
-
-
-def _tower_grid(vlm: "VLM") -> Grid:
-    config = vlm.model.config.vision_config
-    side = _side(config.image_size) // _side(config.patch_size)
-    return side, side
-
-
-def _tiled(
-    size: tuple[int, int], areas: Sequence[Area], patches: Grid, merge: int = 1, *, first: int = 0, merged_before: bool = True
-) -> PictureLayout:
-    """A picture seen as equal views, each cut into patches that merge in squares.
-
-    Args:
-        size: Width and height of the picture.
-        areas: The part of it that each view shows.
-        patches: Rows and columns of patches of each view.
-        merge: Patches along each side of a token.
-        first: Rows before each view's patches in the vision tower that feed no token, such as a class token.
-        merged_before: Whether squares are merged before the merger rather than in it.
-    """
-    boxes = np.concatenate([grid_boxes(patches, area, merge) for area in areas])
-    tokens = np.arange(len(boxes))
-    view = token_of_patch(patches, merge)
-    starts = np.arange(len(areas))[:, None] * (len(boxes) // len(areas))
-    fed = view + starts
-    vision = np.concatenate([np.full((len(areas), first), -1), fed], axis=1)
-    rows = {
-        "vision": vision.reshape(-1),
-        "merger_in": tokens if merged_before else fed.reshape(-1),
-        "merger_out": tokens,
-    }
-    grid = (-(-patches[0] // merge), -(-patches[1] // merge))
-    return PictureLayout(grids=(grid,) * len(areas), boxes=clipped(boxes, size), rows=rows)
-
-
-def _tiles(size: tuple[int, int], grid: Grid) -> list[Area]:
-    """Equal tiles of a whole picture, row by row."""
-    return [(a, b, c, d) for a, b, c, d in grid_boxes(grid, _whole(size)).tolist()]
 
 
 def qwen_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayout]:
@@ -94,7 +36,7 @@ def _squares(vlm: "VLM", inputs: Inputs, sizes: Sizes, *, merged_before: bool) -
         tokens = np.arange(grid[0] * grid[1])
         patches = tokens.repeat(merge * merge)
         rows_of = {"vision": patches, "merger_in": tokens if merged_before else patches, "merger_out": tokens}
-        pictures.append(PictureLayout(grids=(grid,), boxes=grid_boxes(grid, _whole(size)), rows=rows_of))
+        pictures.append(PictureLayout(grids=(grid,), boxes=grid_boxes(grid, whole(size)), rows=rows_of))
     return pictures
 
 
@@ -121,11 +63,11 @@ def internvl_layout(vlm: "VLM", _inputs: Inputs, sizes: Sizes) -> list[PictureLa
     merge = round(1 / vlm.model.config.downsample_ratio)
     pictures = []
     for width, height in sizes:
-        areas = [_whole((width, height))]
+        areas = [whole((width, height))]
         if image_setting(vlm, "crop_to_patches"):
             columns, rows = get_optimal_tiled_canvas((height, width), (tile["height"], tile["width"]), fewest, most)
-            areas = [*_tiles((width, height), (rows, columns)), *areas] if rows * columns > 1 else areas
-        pictures.append(_tiled((width, height), areas, _tower_grid(vlm), merge, first=1))
+            areas = [*tiles((width, height), (rows, columns)), *areas] if rows * columns > 1 else areas
+        pictures.append(tiled((width, height), areas, tower_grid(vlm), merge, first=1, share=covered(vlm)))
     return pictures
 
 
@@ -143,20 +85,20 @@ def ovis_layout(vlm: "VLM", _inputs: Inputs, sizes: Sizes) -> list[PictureLayout
             else:
                 fewest = image_setting(vlm, "min_patches")
                 columns, rows = get_optimal_tiled_canvas((height, width), (tile["height"], tile["width"]), fewest, most)
-        tiles = _tiles((width, height), (rows, columns)) if rows * columns > 1 else []
-        areas = [_whole((width, height)), *tiles]
-        pictures.append(_tiled((width, height), areas, _tower_grid(vlm), vlm.model.config.vision_config.hidden_stride))
+        areas = [whole((width, height)), *(tiles((width, height), (rows, columns)) if rows * columns > 1 else [])]
+        stride = vlm.model.config.vision_config.hidden_stride
+        pictures.append(tiled((width, height), areas, tower_grid(vlm), stride, share=covered(vlm)))
     return pictures
 
 
 def gemma3_layout(vlm: "VLM", _inputs: Inputs, sizes: Sizes) -> list[PictureLayout]:
     """Gemma 3: the whole picture, then with pan and scan its crops along the longer side; patches are averaged in squares."""
-    patches = _tower_grid(vlm)
+    patches = tower_grid(vlm)
     merge = patches[0] // round(vlm.model.config.mm_tokens_per_image**0.5)
     pictures = []
     for size in sizes:
         crops = _pan_and_scan(vlm, size) if image_setting(vlm, "do_pan_and_scan") else []
-        pictures.append(_tiled(size, [_whole(size), *crops], patches, merge, merged_before=False))
+        pictures.append(tiled(size, [whole(size), *crops], patches, merge, merged_before=False, share=covered(vlm)))
     return pictures
 
 
@@ -177,7 +119,7 @@ def _pan_and_scan(vlm: "VLM", size: tuple[int, int]) -> list[Area]:
 
 def single_layout(vlm: "VLM", _inputs: Inputs, sizes: Sizes) -> list[PictureLayout]:
     """PaliGemma: resized whole, a token for each patch."""
-    return [_tiled(size, [_whole(size)], _tower_grid(vlm)) for size in sizes]
+    return [tiled(size, [whole(size)], tower_grid(vlm), share=covered(vlm)) for size in sizes]
 
 
 def llava_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayout]:
@@ -188,7 +130,7 @@ def llava_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayout
     dropped = min(leading, int(vlm.model.config.vision_feature_select_strategy == "default"))
     pictures = []
     for size in sizes:
-        plain = _tiled(size, [_cropped_area(vlm, size)], _tower_grid(vlm), first=leading)
+        plain = tiled(size, [_cropped_area(vlm, size)], tower_grid(vlm), first=leading, share=covered(vlm))
         pictures.append(_with_leading(plain, leading - dropped))
     return pictures
 
@@ -235,12 +177,12 @@ def _cropped_area(vlm: "VLM", size: tuple[int, int]) -> Area:
 
 def pixtral_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayout]:
     """Pixtral and Mistral 3: resized whole to any grid; ends of lines are text. Mistral 3 merges squares in its merger."""
-    patch = _side(vlm.model.config.vision_config.patch_size)
+    patch = side_of(vlm.model.config.vision_config.patch_size)
     merge = getattr(vlm.model.config, "spatial_merge_size", 1)
     pictures = []
     for (height, width), size in zip(inputs["image_sizes"].tolist(), sizes, strict=True):
         grid = (height // patch, width // patch)
-        pictures.append(_tiled(size, [_whole(size)], grid, merge, merged_before=False))
+        pictures.append(tiled(size, [whole(size)], grid, merge, merged_before=False))
     return pictures
 
 
@@ -251,7 +193,7 @@ def idefics_layout(vlm: "VLM", _inputs: Inputs, sizes: Sizes) -> list[PictureLay
     tile = image_setting(vlm, "max_image_size")["longest_edge"]
     pictures = []
     for width, height in sizes:
-        areas = [_whole((width, height))]
+        areas = [whole((width, height))]
         if image_setting(vlm, "do_image_splitting"):
             longest = image_setting(vlm, "size")["longest_edge"]
             empty = torch.empty(3, height, width, device="meta")
@@ -262,95 +204,12 @@ def idefics_layout(vlm: "VLM", _inputs: Inputs, sizes: Sizes) -> list[PictureLay
             else:
                 rows = -(-high // tile)
                 columns = -(-int(rows * tile * (wide / high)) // tile)
-            areas = [*_tiles((width, height), (rows, columns)), *areas] if rows * columns > 1 else areas
-        grid = (tile // _side(vlm.model.config.vision_config.patch_size),) * 2
-        pictures.append(_tiled((width, height), areas, grid, vlm.model.config.scale_factor, merged_before=False))
+            areas = [*tiles((width, height), (rows, columns)), *areas] if rows * columns > 1 else areas
+        patch = side_of(vlm.model.config.vision_config.patch_size)
+        side, merge = tile // patch, vlm.model.config.scale_factor
+        share = side * patch / tile
+        pictures.append(tiled((width, height), areas, (side, side), merge, merged_before=False, share=share))
     return pictures
-
-
-def anyres_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayout]:
-    """LLaVA-NeXT and OneVision: the whole picture, then a finer grid from tiles, padding cut off, a token at each line's end.
-
-    OneVision shows one of several pictures of an item whole only, padded to a square, with one such token behind it, and shrinks
-    a fine grid that is too large: a patch there is counted to the token in whose cell its centre lies.
-    """
-    per_item = inputs["batch_num_images"].tolist() if "batch_num_images" in inputs else [1] * len(sizes)
-    alone = [n == 1 for n in per_item for _ in range(n)]
-    return [_fine(vlm, size) if single else _padded(vlm, size) for size, single in zip(sizes, alone, strict=True)]
-
-
-def _leading(vlm: "VLM") -> int:
-    return int(vlm.model.config.vision_feature_select_strategy == "default")
-
-
-def _padded(vlm: "VLM", size: tuple[int, int]) -> PictureLayout:
-    longest = max(size)
-    left, top = -((longest - size[0]) // 2), -((longest - size[1]) // 2)
-    square = _tiled(size, [(left, top, left + longest, top + longest)], _tower_grid(vlm), first=_leading(vlm))
-    boxes = np.concatenate([square.boxes, np.full((1, 4), np.nan)])
-    return PictureLayout(grids=(*square.grids, (1, 1)), boxes=boxes, rows=square.rows)
-
-
-def _fine(vlm: "VLM", size: tuple[int, int]) -> PictureLayout:
-    from transformers.image_processing_utils import get_patch_output_size, select_best_resolution
-    from transformers.image_utils import ChannelDimension
-
-    config, (rows, columns), (width, height) = vlm.model.config, _tower_grid(vlm), size
-    tile = config.vision_config.image_size
-    best = select_best_resolution((height, width), config.image_grid_pinpoints)
-    new = get_patch_output_size(torch.empty(3, height, width, device="meta"), best, ChannelDimension.FIRST)
-    canvas = (best[0] // tile * rows, best[1] // tile * columns)
-    cut = _unpadded(canvas, size)
-    kept = (canvas[0] - 2 * cut[0], canvas[1] - 2 * cut[1])
-    fine = _shrunk(vlm, kept)
-    # From pixels of the padded canvas to pixels of the picture.
-    scale = (height / new[0], width / new[1])
-    pasted = [(wanted - got) // 2 for wanted, got in zip(best, new, strict=True)]
-    patch = tile // rows
-    top, left = ((cut[i] * patch - pasted[i]) * scale[i] for i in (0, 1))
-    area = (left, top, left + kept[1] * patch * scale[1], top + kept[0] * patch * scale[0])
-    lines = np.full((fine[0], fine[1] + 1, 4), np.nan)
-    lines[:, :-1] = grid_boxes(fine, area).reshape(*fine, 4)
-    base = grid_boxes((rows, columns), _whole(size))
-    tiles = _fed_by_canvas(canvas, cut, fine, (rows, columns))
-    fed = np.concatenate([np.arange(len(base)), np.where(tiles >= 0, tiles + len(base), -1)])
-    views = fed.reshape(-1, rows * columns)
-    vision = np.concatenate([np.full((len(views), _leading(vlm)), -1), views], axis=1)
-    boxes = clipped(np.concatenate([base, lines.reshape(-1, 4)]), size)
-    grids = ((rows, columns), (fine[0], fine[1] + 1))
-    blended = np.arange(len(boxes)) >= (len(base) if fine != kept else len(boxes))
-    rows_of = {"vision": vision.reshape(-1), "merger_in": fed, "merger_out": fed}
-    return PictureLayout(grids=grids, boxes=boxes, rows=rows_of, blended=blended)
-
-
-def _unpadded(canvas: Grid, size: tuple[int, int]) -> Grid:
-    """Rows and columns of patches that are cut off on each side because they show padding only."""
-    (rows, columns), (width, height) = canvas, size
-    if width / height > columns / rows:
-        return (rows - int(round(height * (columns / width), 7))) // 2, 0
-    return 0, (columns - int(round(width * (rows / height), 7))) // 2
-
-
-def _shrunk(vlm: "VLM", kept: Grid) -> Grid:
-    """The fine grid after OneVision has shrunk it to its limit (``anyres_max_9``: nine views)."""
-    limit = getattr(vlm.model.config, "vision_aspect_ratio", None)
-    if limit is None:
-        return kept
-    ratio = (kept[0] * kept[1] / (int(limit.removeprefix("anyres_max_")) * _tower_grid(vlm)[0] ** 2)) ** 0.5
-    return (int(kept[0] // ratio), int(kept[1] // ratio)) if ratio > 1.1 else kept
-
-
-def _fed_by_canvas(canvas: Grid, cut: Grid, fine: Grid, view: Grid) -> Int[np.ndarray, " patch"]:
-    """For each patch of each tile, tile by tile, the token of the fine grid that it feeds; -1 where it is cut off."""
-    places = []
-    for axis in (0, 1):
-        kept = canvas[axis] - 2 * cut[axis]
-        at = np.arange(canvas[axis]) - cut[axis]
-        places.append(np.where((at >= 0) & (at < kept), ((at + 0.5) * fine[axis] // kept).astype(int), -1))
-    down, across = places[0][:, None], places[1][None, :]
-    fed = np.where((down >= 0) & (across >= 0), down * (fine[1] + 1) + across, -1)
-    tiles = fed.reshape(canvas[0] // view[0], view[0], canvas[1] // view[1], view[1]).transpose(0, 2, 1, 3)
-    return tiles.reshape(-1)
 
 
 def gemma4_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayout]:
@@ -360,7 +219,7 @@ def gemma4_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayou
     for places, size in zip(inputs["image_position_ids"].cpu().numpy(), sizes, strict=True):
         real = places[:, 0] >= 0
         columns, rows = places[real].max(axis=0) + 1
-        picture = _tiled(size, [_whole(size)], (int(rows), int(columns)), merge)
+        picture = tiled(size, [whole(size)], (int(rows), int(columns)), merge)
         vision = np.full(len(places), -1)
         vision[real] = picture.rows["vision"]
         pictures.append(replace(picture, rows=dict(picture.rows) | {"vision": vision}))
@@ -373,7 +232,7 @@ def gemma4_unified_layout(_vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[Pic
     for places, size in zip(inputs["image_position_ids"].cpu().numpy(), sizes, strict=True):
         real = places[:, 0] >= 0
         columns, rows = places[real].max(axis=0) + 1
-        picture = _tiled(size, [_whole(size)], (int(rows), int(columns)))
+        picture = tiled(size, [whole(size)], (int(rows), int(columns)))
         padded = np.full(len(places), -1)
         padded[real] = picture.rows["merger_in"]
         pictures.append(replace(picture, rows={"merger_in": padded, "merger_out": padded}))
@@ -383,7 +242,7 @@ def gemma4_unified_layout(_vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[Pic
 def molmo_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayout]:
     """Molmo2: the whole picture, then a fine grid out of overlapping crops; each token pools the patches its processor lists."""
     processor = vlm.processor.image_processor
-    side = _side(image_setting(vlm, "size")["height"]) // processor.patch_size
+    side = side_of(image_setting(vlm, "size")["height"]) // processor.patch_size
     pools, pooled = processor.pooling_size, inputs["image_token_pooling"].cpu().numpy()
     pictures, first_token, first_row = [], 0, 0
     for size, grids, crops in zip(sizes, inputs["image_grids"].tolist(), inputs["image_num_crops"].tolist(), strict=True):
@@ -413,7 +272,7 @@ def _molmo_canvas(vlm: "VLM", size: tuple[int, int], side: int) -> Grid:
 def _pooled_boxes(patches: Grid, pools: Sequence[int], size: tuple[int, int]) -> np.ndarray:
     # Patches that fill a pool up lie on both sides.
     down, across = (edges(n, pool, (-n % pool) // 2) / n for n, pool in zip(patches, pools, strict=True))
-    return edge_boxes(down, across, _whole(size))
+    return edge_boxes(down, across, whole(size))
 
 
 def mllama_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayout]:
@@ -423,7 +282,7 @@ def mllama_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayou
     pictures that an item does not have.
     """
     config = vlm.model.config.vision_config
-    patches = _tower_grid(vlm)
+    patches = tower_grid(vlm)
     n = patches[0] * patches[1] + 1
     slots = inputs["aspect_ratio_ids"].cpu().numpy()
     most, filled = inputs["pixel_values"].shape[2], -(-n // 8) * 8
@@ -437,7 +296,8 @@ def mllama_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayou
                 continue
             size = next(remaining)
             areas = _canvas_tiles(vlm, size, config.image_size)
-            boxes = np.concatenate([np.concatenate([np.full((1, 4), np.nan), grid_boxes(patches, area)]) for area in areas])
+            views = [grid_boxes(patches, top_left(area, covered(vlm))) for area in areas]
+            boxes = np.concatenate([np.concatenate([np.full((1, 4), np.nan), view]) for view in views])
             tiles = np.full((skipped + 1, most, filled), -1)
             tiles[-1, : len(areas), :n] = np.arange(len(boxes)).reshape(-1, n)
             plain = tiles[:, :, :n].reshape(-1)

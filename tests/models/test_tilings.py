@@ -25,6 +25,7 @@ UNSCALED = {
     "InternVLForConditionalGeneration": (64, 96),
     "Ovis2ForConditionalGeneration": (64, 64),
     "LlavaNextForConditionalGeneration": (64, 32),
+    "LlavaOnevisionForConditionalGeneration": (72, 36),
     "Qwen2_5_VLForConditionalGeneration": (80, 48),  # windows at the edges are not full
 }
 """Sizes that the tiny processors leave as they are, for at least one view."""

@@ -264,15 +264,16 @@ def llava_next() -> VLM:
 
 def llava_onevision() -> VLM:
     tokenizer = _tokenizer("<image>", "<video>")
-    pinpoints = [*PINPOINTS, [96, 96], [128, 128]]
-    images = hf.LlavaOnevisionImageProcessor(size={"height": 32, "width": 32}, image_grid_pinpoints=pinpoints)
+    # As in the real ones, patches do not cover the last pixels of a view: 36 = 4 x 8 + 4.
+    pinpoints = [[36 * rows, 36 * columns] for rows, columns in ((1, 2), (2, 1), (2, 2), (1, 3), (3, 3), (4, 4))]
+    images = hf.LlavaOnevisionImageProcessor(size={"height": 36, "width": 36}, image_grid_pinpoints=pinpoints)
     videos = hf.LlavaOnevisionVideoProcessor(size={"height": 32, "width": 32})
     processor = hf.LlavaOnevisionProcessor(
         images, tokenizer, videos, 16, "full", tokenizer.chat_template, vision_aspect_ratio="anyres_max_4"
     )
     config = hf.LlavaOnevisionConfig(
         text_config=_text(tokenizer) | {"model_type": "qwen2"},
-        vision_config=SIGLIP,
+        vision_config=SIGLIP | {"image_size": 36},
         image_token_index=_id(tokenizer, "<image>"),
         video_token_index=_id(tokenizer, "<video>"),
         image_grid_pinpoints=pinpoints,
