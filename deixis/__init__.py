@@ -13,28 +13,54 @@ if TYPE_CHECKING:
     from deixis.activations import record as record
     from deixis.analyses import behaviour as behaviour
     from deixis.analyses import compare as compare
+    from deixis.analyses import decode_coordinates as decode_coordinates
+    from deixis.analyses import distance_code as distance_code
+    from deixis.analyses import distance_sensitivity as distance_sensitivity
     from deixis.analyses import encoding_gap as encoding_gap
     from deixis.analyses import layer_sweep as layer_sweep
     from deixis.analyses import logit_lens as logit_lens
+    from deixis.analyses import near_far_pairs as near_far_pairs
+    from deixis.analyses import patch_sweep as patch_sweep
+    from deixis.analyses import probe_geometry as probe_geometry
     from deixis.analyses import report as report
+    from deixis.analyses import run_edits as run_edits
+    from deixis.analyses import transfer as transfer
     from deixis.benchmarks import Camera as Camera
     from deixis.benchmarks import Item as Item
     from deixis.benchmarks import Items as Items
     from deixis.benchmarks import Option as Option
+    from deixis.benchmarks import add_language as add_language
     from deixis.benchmarks import counter_heuristic as counter_heuristic
     from deixis.benchmarks import load_items as load_items
     from deixis.benchmarks import memory_game as memory_game
+    from deixis.hooks import Direction as Direction
+    from deixis.hooks import Edit as Edit
     from deixis.hooks import Watch as Watch
     from deixis.models import VLM as VLM
     from deixis.models import load as load
+    from deixis.models import untrained as untrained
     from deixis.models import wrap as wrap
 
 _ROOMS = {
     "activations": ("Run", "open_run", "record"),
-    "analyses": ("behaviour", "compare", "encoding_gap", "layer_sweep", "logit_lens", "report"),
-    "benchmarks": ("Camera", "Item", "Items", "Option", "counter_heuristic", "load_items", "memory_game"),
-    "hooks": ("Watch",),
-    "models": ("VLM", "load", "wrap"),
+    "analyses": (
+        "behaviour",
+        "compare",
+        "decode_coordinates",
+        "distance_code",
+        "encoding_gap",
+        "layer_sweep",
+        "logit_lens",
+        "near_far_pairs",
+        "patch_sweep",
+        "probe_geometry",
+        "report",
+        "run_edits",
+        "transfer",
+    ),
+    "benchmarks": ("Camera", "Item", "Items", "Option", "add_language", "counter_heuristic", "load_items", "memory_game"),
+    "hooks": ("Direction", "Edit", "Watch"),
+    "models": ("VLM", "load", "untrained", "wrap"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 

@@ -7,9 +7,18 @@ from deixis.analyses.compare import Comparison as Comparison
 from deixis.analyses.compare import Correlation as Correlation
 from deixis.analyses.compare import compare as compare
 from deixis.analyses.compare import plot_comparison as plot_comparison
+from deixis.analyses.coordinates import Coordinates as Coordinates
+from deixis.analyses.coordinates import decode_coordinates as decode_coordinates
+from deixis.analyses.coordinates import plot_coordinates as plot_coordinates
+from deixis.analyses.distance_code import DistanceCode as DistanceCode
+from deixis.analyses.distance_code import distance_code as distance_code
+from deixis.analyses.distance_code import plot_distance_code as plot_distance_code
 from deixis.analyses.encoding_gap import EncodingGap as EncodingGap
 from deixis.analyses.encoding_gap import encoding_gap as encoding_gap
 from deixis.analyses.encoding_gap import plot_encoding_gap as plot_encoding_gap
+from deixis.analyses.geometry import ProbeGeometry as ProbeGeometry
+from deixis.analyses.geometry import plot_probe_geometry as plot_probe_geometry
+from deixis.analyses.geometry import probe_geometry as probe_geometry
 from deixis.analyses.layer_sweep import BestLayer as BestLayer
 from deixis.analyses.layer_sweep import LayerSweep as LayerSweep
 from deixis.analyses.layer_sweep import layer_sweep as layer_sweep
@@ -17,25 +26,64 @@ from deixis.analyses.layer_sweep import plot_layer_sweep as plot_layer_sweep
 from deixis.analyses.logit_lens import LogitLens as LogitLens
 from deixis.analyses.logit_lens import logit_lens as logit_lens
 from deixis.analyses.logit_lens import plot_logit_lens as plot_logit_lens
+from deixis.analyses.patch_pairs import Pair as Pair
+from deixis.analyses.patch_pairs import near_far_pairs as near_far_pairs
+from deixis.analyses.patch_sweep import PatchEvidence as PatchEvidence
+from deixis.analyses.patch_sweep import PatchSweep as PatchSweep
+from deixis.analyses.patch_sweep import patch_sweep as patch_sweep
+from deixis.analyses.patch_sweep import plot_patch_sweep as plot_patch_sweep
 from deixis.analyses.report import report as report
+from deixis.analyses.run_edits import EditedRun as EditedRun
+from deixis.analyses.run_edits import plot_run_edits as plot_run_edits
+from deixis.analyses.run_edits import run_edits as run_edits
+from deixis.analyses.sensitivity import DistanceSensitivity as DistanceSensitivity
+from deixis.analyses.sensitivity import distance_sensitivity as distance_sensitivity
+from deixis.analyses.sensitivity import plot_distance_sensitivity as plot_distance_sensitivity
+from deixis.analyses.transfer import Transfer as Transfer
+from deixis.analyses.transfer import plot_transfer as plot_transfer
+from deixis.analyses.transfer import transfer as transfer
 
 __all__ = [
     "Behaviour",
     "BestLayer",
     "Comparison",
+    "Coordinates",
     "Correlation",
+    "DistanceCode",
+    "DistanceSensitivity",
+    "EditedRun",
     "EncodingGap",
     "LayerSweep",
     "LogitLens",
+    "Pair",
+    "PatchEvidence",
+    "PatchSweep",
+    "ProbeGeometry",
+    "Transfer",
     "behaviour",
     "compare",
+    "decode_coordinates",
+    "distance_code",
+    "distance_sensitivity",
     "encoding_gap",
     "layer_sweep",
     "logit_lens",
+    "near_far_pairs",
+    "patch_sweep",
     "plot_behaviour",
     "plot_comparison",
+    "plot_coordinates",
+    "plot_distance_code",
+    "plot_distance_sensitivity",
     "plot_encoding_gap",
     "plot_layer_sweep",
     "plot_logit_lens",
+    "plot_patch_sweep",
+    "plot_probe_geometry",
+    "plot_run_edits",
+    "plot_transfer",
+    "probe_geometry",
     "report",
+    "run_edits",
+    "transfer",
 ]

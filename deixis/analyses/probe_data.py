@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 if TYPE_CHECKING:
     from deixis.activations import Run
@@ -43,6 +43,8 @@ class ProbeData:
     groups: tuple[str, ...]
     types: tuple[str, ...] | None
     nuisances: Float[np.ndarray, "item nuisance"] | None
+    kept: Int[np.ndarray, " item"]
+    """Which of the chosen items these are."""
     n_missing: int
     """Items left out because they have no token of the role."""
 
@@ -131,12 +133,7 @@ def probe_data(run: "Run", chosen: Chosen, *, site: str, layer: int, role: str, 
     take = np.array([language in (None, spoken) for spoken in chosen.languages])
     rows = np.asarray(run.activations(site, layer, role), dtype=np.float64)[chosen.index]
     missing = np.isnan(rows).all(axis=1)
-    broken = ~np.isfinite(rows).all(axis=1) & ~missing
-    if broken.any():
-        raise ValueError(
-            f"{int(broken.sum())} of {len(rows)} vectors hold NaN or infinite values at {site} layer {layer}, role {role!r}, "
-            f"the first at item {chosen.ids[int(broken.argmax())]!r}; record the run again, in another dtype if it overflowed."
-        )
+    _check_whole(rows, missing, chosen.ids, site, layer, role)
     take &= ~missing
     if not take.any():
         raise ValueError(f"no item has a token of role {role!r} at {site} layer {layer}; choose another role.")
@@ -148,6 +145,7 @@ def probe_data(run: "Run", chosen: Chosen, *, site: str, layer: int, role: str, 
         groups=tuple(chosen.groups[i] for i in kept),
         types=None if chosen.types is None else tuple(chosen.types[i] for i in kept),
         nuisances=None if chosen.nuisances is None else chosen.nuisances[kept],
+        kept=kept,
         n_missing=int(missing.sum()),
     )
 
@@ -169,3 +167,37 @@ def distinct(rows: Float[np.ndarray, "item feature"], scenes: list[tuple[str, fl
         if not kept or np.linalg.norm(rows[kept] - rows[number], axis=1).min() > near:
             kept.append(number)
     return np.sort(np.concatenate([np.array(kept) for kept in members.values()]))
+
+
+def whole_vectors(
+    rows: Float[np.ndarray, "item feature"], ids: Sequence[str], site: str, layer: int, role: str
+) -> Float[np.ndarray, "item feature"]:
+    """The vectors, if every item has one and all are finite.
+
+    Raises:
+        ValueError: An item has no token of the role; an infinite or partly NaN vector.
+    """
+    missing = np.isnan(rows).all(axis=1)
+    _check_whole(rows, missing, ids, site, layer, role)
+    if missing.any():
+        raise ValueError(
+            f"{int(missing.sum())} of {len(rows)} items have no token of role {role!r} at {site} layer {layer}, the first "
+            f"{ids[int(missing.argmax())]!r}; choose another role, or leave those items out."
+        )
+    return rows
+
+
+def _check_whole(
+    rows: Float[np.ndarray, "item feature"],
+    missing: Bool[np.ndarray, " item"],
+    ids: Sequence[str],
+    site: str,
+    layer: int,
+    role: str,
+) -> None:
+    broken = ~np.isfinite(rows).all(axis=1) & ~missing
+    if broken.any():
+        raise ValueError(
+            f"{int(broken.sum())} of {len(rows)} vectors hold NaN or infinite values at {site} layer {layer}, role {role!r}, "
+            f"the first at item {ids[int(broken.argmax())]!r}; record the run again, in another dtype if it overflowed."
+        )
