@@ -48,6 +48,7 @@ _ROOMS = {
         "compare",
         "decode_coordinates",
         "distance_code",
+        "distance_sensitivity",
         "encoding_gap",
         "layer_sweep",
         "logit_lens",

@@ -17,7 +17,7 @@ from deixis.cli import app
 from deixis.console import cell, records, sentence, table
 from tests.toys import toy_model, toy_processor
 
-COMMANDS = ("demo", "render", "record", "probe", "lens", "score", "gap", "verify", "families", "report")
+COMMANDS = ("demo", "render", "record", "probe", "lens", "score", "compare", "gap", "verify", "families", "report")
 SMALL = ("--languages", "en", "--size", "64", "--workers", "1")
 
 

@@ -53,7 +53,7 @@ def plot_behaviour(frame: "pd.DataFrame", ax: "Axes | None" = None, *, palette: 
         first = real.drop_duplicates(["language", "region", "term"]).dropna(subset="reference")
         blocks.append(("reference", first, "reference"))
     height = len(blocks) * (len(regions) + _HEADING)
-    ax = axes(ax, 0.35 + 0.77 * max(len(languages), 2), 0.75 + 0.16 * height)
+    ax = axes(ax, 0.35 + 0.77 * max(len(languages), 3), 0.9 + 0.16 * height)
     ticks: dict[float, str] = {}
     counts = real.loc[real["proportion"].notna(), "n"].unique()
     for number, (name, rows, column) in enumerate(blocks):
@@ -128,20 +128,14 @@ def _frame_of(ax: "Axes", ticks: Mapping[float, str], height: float, columns: in
 
 
 def _column_heading(ax: "Axes", left: float, language: str, *, native: bool) -> None:
-    place = ax.get_xaxis_transform()
     words = _native_words(language) if native else ""
     family = family_for(words, language) if words else None
-    ax.text(
-        left + 0.5,
-        1.0 if family is None else 1.035,
-        language_name(language),
-        fontsize=_SMALL + 0.5,
-        transform=place,
-        ha="center",
-        va="bottom",
-    )
+    lines: list[tuple[str, float, str | None]] = [(language_name(language), _SMALL + 0.5, None)]
     if family is not None:
-        ax.text(left + 0.5, 1.0, words, fontsize=_SMALLEST, transform=place, ha="center", va="bottom", fontfamily=family)
+        lines.insert(0, (words, _SMALLEST, family))
+    for number, (text, points, name) in enumerate(lines):
+        where: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points", "xytext": (0, 8 * number)}
+        ax.annotate(text, (left + 0.5, 1.0), **where, fontsize=points, ha="center", va="bottom", fontfamily=name)
 
 
 def _native_words(language: str) -> str:

@@ -35,11 +35,13 @@ def _write(result: AnyResult, path: Path) -> None:
     if path.suffix == ".csv":
         result.to_frame().to_csv(path, index=False)
         return
-    from matplotlib.figure import Figure
+    import matplotlib as mpl
+    from matplotlib import pyplot as plt
 
-    figure = Figure(layout="constrained")
-    result.plot(figure.add_subplot())
-    figure.savefig(path, dpi=200)
+    mpl.use("agg")  # nothing is shown, so that no window system is needed
+    result.plot()  # on a figure of the size that it needs, which is then the current one
+    plt.savefig(path, dpi=200)
+    plt.close("all")
 
 
 def filled(frame: "pd.DataFrame", headings: dict[str, str]) -> dict[str, str]:

@@ -100,6 +100,14 @@ def test_a_column_is_one_printed_column_wide_and_nothing_in_it_is_smaller_than_f
     assert min(text.get_fontsize() for text in [*ax.texts, *ax.get_legend().get_texts(), *ax.get_yticklabels()]) >= 5
 
 
+def test_one_model_in_one_language_has_room_for_its_legend(frame):
+    """Drawn for good: matplotlib warns where the layout does not fit, and warnings are errors."""
+    small = frame[(frame["model"] == "one") & (frame["language"] == "en")].assign(reference=np.nan)
+    ax = plot_behaviour(small)
+    ax.figure.savefig(io.BytesIO())
+    assert ax.get_position().height * ax.figure.get_figheight() > 0.3  # inches, for three bars
+
+
 def test_native_words_are_left_out_where_no_font_draws_them(frame, monkeypatch):
     drawn = plot_behaviour(frame)
     assert "this · that" in texts(drawn)
