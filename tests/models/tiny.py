@@ -1,6 +1,6 @@
 """Tiny random models of every family, with the families' real processors, for tests that run over the records themselves."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -151,30 +151,31 @@ def glm4v_moe() -> VLM:
     return _glm("Glm4vMoeForConditionalGeneration", hf.Glm4vMoeConfig, experts | {"first_k_dense_replace": 1, "n_group": 1})
 
 
-def internvl() -> VLM:
+def internvl(tile: int = 32, patch: int = 8, most: int = 6) -> VLM:
+    square, tokens = {"height": tile, "width": tile}, (tile // patch // 2) ** 2
     named = {"start_image_token": "<img>", "end_image_token": "</img>", "context_image_token": "<IMG_CONTEXT>"}
     tokenizer = _tokenizer("<IMG_CONTEXT>", **named, video_token="<video>")
-    images = hf.GotOcr2ImageProcessor(size={"height": 32, "width": 32}, min_patches=1, max_patches=6, **NORMAL)
-    videos = hf.InternVLVideoProcessor(size={"height": 32, "width": 32})
-    processor = hf.InternVLProcessor(images, tokenizer, videos, image_seq_length=4, chat_template=tokenizer.chat_template)
+    images = hf.GotOcr2ImageProcessor(size=square, min_patches=1, max_patches=most, **NORMAL)
+    videos = hf.InternVLVideoProcessor(size=square)
+    processor = hf.InternVLProcessor(images, tokenizer, videos, image_seq_length=tokens, chat_template=tokenizer.chat_template)
     config = hf.InternVLConfig(
         text_config=_text(tokenizer) | {"model_type": "qwen2"},
-        vision_config=VISION | {"image_size": [32, 32], "patch_size": [8, 8], "use_qk_norm": True},
+        vision_config=VISION | {"image_size": [tile, tile], "patch_size": [patch, patch], "use_qk_norm": True},
         image_token_id=_id(tokenizer, "<IMG_CONTEXT>"),
-        image_seq_length=4,
+        image_seq_length=tokens,
     )
     return _vlm("InternVLForConditionalGeneration", config, processor)
 
 
-def gemma3() -> VLM:
+def gemma3(side: int = 32, patch: int = 8, tokens: int = 4) -> VLM:
     named = {"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image_soft_token>"}
     tokenizer = _tokenizer("<image_soft_token>", placeholder="<start_of_image>", **named)
-    images = hf.Gemma3ImageProcessor(size={"height": 32, "width": 32}, **NORMAL)
-    processor = hf.Gemma3Processor(images, tokenizer, chat_template=tokenizer.chat_template, image_seq_length=4)
+    images = hf.Gemma3ImageProcessor(size={"height": side, "width": side}, **NORMAL)
+    processor = hf.Gemma3Processor(images, tokenizer, chat_template=tokenizer.chat_template, image_seq_length=tokens)
     config = hf.Gemma3Config(
         text_config=_text(tokenizer, sliding_window=32, query_pre_attn_scalar=8, final_logit_softcapping=20.0),
-        vision_config=TOWER | {"vision_use_head": False},
-        mm_tokens_per_image=4,
+        vision_config=VISION | {"image_size": side, "patch_size": patch, "vision_use_head": False},
+        mm_tokens_per_image=tokens,
         image_token_index=_id(tokenizer, "<image_soft_token>"),
         boi_token_index=_id(tokenizer, "<start_of_image>"),
         eoi_token_index=_id(tokenizer, "<end_of_image>"),
@@ -182,14 +183,16 @@ def gemma3() -> VLM:
     return _vlm("Gemma3ForConditionalGeneration", config, processor)
 
 
-def ovis2() -> VLM:
+def ovis2(tile: int = 32, patch: int = 8, most: int = 4) -> VLM:
     marks = ("<IMG_START>", "<IMG_GRID>", "<IMG_COL>", "<IMG_ROW>", "<IMG_END>")
     tokenizer = _tokenizer("<image>", "<IMG_ATOM>", *marks)
-    images = hf.Ovis2ImageProcessor(size={"height": 32, "width": 32}, crop_to_patches=True, max_patches=4, **NORMAL)
-    processor = hf.Ovis2Processor(images, tokenizer, chat_template=tokenizer.chat_template, image_seq_length=4)
+    images = hf.Ovis2ImageProcessor(size={"height": tile, "width": tile}, crop_to_patches=True, max_patches=most, **NORMAL)
+    processor = hf.Ovis2Processor(
+        images, tokenizer, chat_template=tokenizer.chat_template, image_seq_length=(tile // patch // 2) ** 2
+    )
     config = hf.Ovis2Config(
         text_config=_text(tokenizer) | {"model_type": "qwen2"},
-        vision_config=TOWER | {"vocab_size": 64, "hidden_stride": 2},
+        vision_config=VISION | {"image_size": tile, "patch_size": patch, "vocab_size": 64, "hidden_stride": 2},
         hidden_size=32,
         vocab_size=len(tokenizer),
         image_token_id=_id(tokenizer, "<IMG_ATOM>"),
@@ -204,14 +207,16 @@ PIXTRAL = VISION | {"model_type": "pixtral", "image_size": 64, "patch_size": 8, 
 PINPOINTS = [[32, 64], [64, 32], [64, 64], [32, 96]]
 
 
-def llava() -> VLM:
+def llava(side: int = 32, patch: int = 8) -> VLM:
     tokenizer = _tokenizer("<image>")
-    images = hf.CLIPImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32})
+    images = hf.CLIPImageProcessor(size={"shortest_edge": side}, crop_size={"height": side, "width": side})
     processor = hf.LlavaProcessor(
-        images, tokenizer, 8, "default", chat_template=tokenizer.chat_template, num_additional_image_tokens=1
+        images, tokenizer, patch, "default", chat_template=tokenizer.chat_template, num_additional_image_tokens=1
     )
     config = hf.LlavaConfig(
-        text_config=_text(tokenizer) | {"model_type": "llama"}, vision_config=CLIP, image_token_index=_id(tokenizer, "<image>")
+        text_config=_text(tokenizer) | {"model_type": "llama"},
+        vision_config=CLIP | {"image_size": side, "patch_size": patch},
+        image_token_index=_id(tokenizer, "<image>"),
     )
     return _vlm("LlavaForConditionalGeneration", config, processor)
 
@@ -245,66 +250,68 @@ def mistral3() -> VLM:
     return _vlm("Mistral3ForConditionalGeneration", config, processor)
 
 
-def llava_next() -> VLM:
+def llava_next(side: int = 32, patch: int = 8, pinpoints: Sequence[Sequence[int]] = PINPOINTS) -> VLM:
     tokenizer = _tokenizer("<image>")
     images = hf.LlavaNextImageProcessor(
-        size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}, image_grid_pinpoints=PINPOINTS
+        size={"shortest_edge": side}, crop_size={"height": side, "width": side}, image_grid_pinpoints=[*map(list, pinpoints)]
     )
     processor = hf.LlavaNextProcessor(
-        images, tokenizer, 8, "default", chat_template=tokenizer.chat_template, num_additional_image_tokens=1
+        images, tokenizer, patch, "default", chat_template=tokenizer.chat_template, num_additional_image_tokens=1
     )
     config = hf.LlavaNextConfig(
         text_config=_text(tokenizer) | {"model_type": "llama"},
-        vision_config=CLIP,
+        vision_config=CLIP | {"image_size": side, "patch_size": patch},
         image_token_index=_id(tokenizer, "<image>"),
-        image_grid_pinpoints=PINPOINTS,
+        image_grid_pinpoints=[*map(list, pinpoints)],
     )
     return _vlm("LlavaNextForConditionalGeneration", config, processor)
 
 
-def llava_onevision() -> VLM:
+def llava_onevision(side: int = 36, patch: int = 8, most: int = 4) -> VLM:
     tokenizer = _tokenizer("<image>", "<video>")
-    # As in the real ones, patches do not cover the last pixels of a view: 36 = 4 x 8 + 4.
-    pinpoints = [[36 * rows, 36 * columns] for rows, columns in ((1, 2), (2, 1), (2, 2), (1, 3), (3, 3), (4, 4))]
-    images = hf.LlavaOnevisionImageProcessor(size={"height": 36, "width": 36}, image_grid_pinpoints=pinpoints)
-    videos = hf.LlavaOnevisionVideoProcessor(size={"height": 32, "width": 32})
+    # As in the real ones, patches do not cover the last pixels of a view: 36 = 4 x 8 + 4, 384 = 27 x 14 + 6.
+    pinpoints = [[side * rows, side * columns] for rows, columns in ((1, 2), (2, 1), (2, 2), (1, 3), (3, 3), (4, 4))]
+    images = hf.LlavaOnevisionImageProcessor(size={"height": side, "width": side}, image_grid_pinpoints=pinpoints)
+    videos = hf.LlavaOnevisionVideoProcessor(size={"height": side, "width": side})
     processor = hf.LlavaOnevisionProcessor(
-        images, tokenizer, videos, 16, "full", tokenizer.chat_template, vision_aspect_ratio="anyres_max_4"
+        images, tokenizer, videos, (side // patch) ** 2, "full", tokenizer.chat_template, vision_aspect_ratio=f"anyres_max_{most}"
     )
     config = hf.LlavaOnevisionConfig(
         text_config=_text(tokenizer) | {"model_type": "qwen2"},
-        vision_config=SIGLIP | {"image_size": 36},
+        vision_config=SIGLIP | {"image_size": side, "patch_size": patch},
         image_token_index=_id(tokenizer, "<image>"),
         video_token_index=_id(tokenizer, "<video>"),
         image_grid_pinpoints=pinpoints,
-        vision_aspect_ratio="anyres_max_4",
+        vision_aspect_ratio=f"anyres_max_{most}",
     )
     return _vlm("LlavaOnevisionForConditionalGeneration", config, processor)
 
 
-def _idefics(architecture: str, config: Any, images: Any, processor: Callable[[Any, Any], Any], kind: str) -> VLM:
+def _idefics(architecture: str, config: Any, images: Any, processor: Callable[[Any, Any], Any], kind: str, *sizes: int) -> VLM:
     tags = [f"<row_{row}_col_{column}>" for row in range(1, 7) for column in range(1, 7)]
     tokenizer = _tokenizer("<image>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>", "<video>", *tags)
-    made = processor(images(size={"longest_edge": 64}, max_image_size={"longest_edge": 32}, **NORMAL), tokenizer)
+    longest, tile, patch, merge = sizes
+    made = processor(images(size={"longest_edge": longest}, max_image_size={"longest_edge": tile}, **NORMAL), tokenizer)
+    made.image_seq_len = (tile // patch // merge) ** 2
     settings = config(
         text_config=_text(tokenizer) | {"model_type": "llama"},
-        vision_config=TOWER | {"model_type": kind},
+        vision_config=VISION | {"image_size": tile, "patch_size": patch, "model_type": kind},
         image_token_id=_id(tokenizer, "<image>"),
         pad_token_id=tokenizer.pad_token_id,
-        scale_factor=2,
+        scale_factor=merge,
     )
     return _vlm(architecture, settings, made)
 
 
-def idefics3() -> VLM:
+def idefics3(longest: int = 64, tile: int = 32, patch: int = 8, merge: int = 2) -> VLM:
     def processor(images: Any, tokenizer: Any) -> Any:
-        return hf.Idefics3Processor(images, tokenizer, image_seq_len=4, chat_template=tokenizer.chat_template)
+        return hf.Idefics3Processor(images, tokenizer, chat_template=tokenizer.chat_template)
 
     names = ("Idefics3ForConditionalGeneration", hf.Idefics3Config, hf.Idefics3ImageProcessor)
-    return _idefics(*names, processor, "idefics3_vision")
+    return _idefics(*names, processor, "idefics3_vision", longest, tile, patch, merge)
 
 
-def smolvlm() -> VLM:
+def smolvlm(longest: int = 64, tile: int = 32, patch: int = 8, merge: int = 2) -> VLM:
     def processor(images: Any, tokenizer: Any) -> Any:
         videos = hf.SmolVLMVideoProcessor(
             size={"longest_edge": 64},
@@ -313,22 +320,22 @@ def smolvlm() -> VLM:
             fps=1,
             video_sampling={"video_size": {"longest_edge": 32}, "fps": 1, "max_frames": 2},
         )
-        return hf.SmolVLMProcessor(images, tokenizer, videos, image_seq_len=4, chat_template=tokenizer.chat_template)
+        return hf.SmolVLMProcessor(images, tokenizer, videos, chat_template=tokenizer.chat_template)
 
     names = ("SmolVLMForConditionalGeneration", hf.SmolVLMConfig, hf.SmolVLMImageProcessor)
-    return _idefics(*names, processor, "smolvlm_vision")
+    return _idefics(*names, processor, "smolvlm_vision", longest, tile, patch, merge)
 
 
-def paligemma() -> VLM:
+def paligemma(side: int = 32, patch: int = 8) -> VLM:
     tokenizer = _tokenizer("<image>", "<bos>", image_token="<image>")
     tokenizer.bos_token = "<bos>"
     tokenizer.chat_template = None
-    images = hf.SiglipImageProcessor(size={"height": 32, "width": 32}, **NORMAL)
-    images.image_seq_length = 16
+    images = hf.SiglipImageProcessor(size={"height": side, "width": side}, **NORMAL)
+    images.image_seq_length = (side // patch) ** 2
     processor = hf.PaliGemmaProcessor(images, tokenizer)
     config = hf.PaliGemmaConfig(
         text_config=_text(tokenizer) | {"model_type": "gemma2", "sliding_window": 64, "query_pre_attn_scalar": 8},
-        vision_config=SIGLIP | {"projection_dim": 32},
+        vision_config=SIGLIP | {"image_size": side, "patch_size": patch, "projection_dim": 32},
         image_token_index=_id(tokenizer, "<image>"),
         projection_dim=32,
         hidden_size=32,
@@ -336,17 +343,17 @@ def paligemma() -> VLM:
     return _vlm("PaliGemmaForConditionalGeneration", config, processor)
 
 
-def molmo2() -> VLM:
+def molmo2(side: int = 48, patch: int = 8, most: int = 4, margin: int = 1) -> VLM:
     marks = ("<im_patch>", "<im_col>", "<im_start>", "<low_res_im_start>", "<frame_start>", "<im_end>", "<frame_end>", "<im_low>")
     tokenizer = _tokenizer("<|image|>", *marks, "<|video|>")
-    sizes = {"size": {"height": 48, "width": 48}, "patch_size": 8}
-    images = hf.Molmo2ImageProcessor(**sizes, max_crops=4, overlap_margins=[1, 1], pooling_size=[2, 2])
+    sizes = {"size": {"height": side, "width": side}, "patch_size": patch}
+    images = hf.Molmo2ImageProcessor(**sizes, max_crops=most, overlap_margins=[margin, margin], pooling_size=[2, 2])
     videos = hf.Molmo2VideoProcessor(**sizes)
     processor = hf.Molmo2Processor(images, videos, tokenizer, chat_template=tokenizer.chat_template)
     vision = VISION | {"num_key_value_heads": 4, "head_dim": 8}
     config = hf.Molmo2Config(
         text_config=_text(tokenizer, vocab_size=len(tokenizer) - 16, additional_vocab_size=16),
-        vision_config=vision | {"patch_size": 8, "image_size": [48, 48]},
+        vision_config=vision | {"patch_size": patch, "image_size": [side, side]},
         adapter_config=vision | {"vision_feature_layer": [1, 0], "intermediate_size": 48, "text_hidden_size": 32},
         image_patch_id=_id(tokenizer, "<im_patch>"),
     )
@@ -384,10 +391,10 @@ def gemma4_unified() -> VLM:
     return _gemma4("Gemma4UnifiedForConditionalGeneration", "Gemma4Unified", vision)
 
 
-def mllama() -> VLM:
+def mllama(tile: int = 32, patch: int = 8) -> VLM:
     tokenizer = _tokenizer("<|image|>", "<|python_tag|>", "<bos>")
     tokenizer.bos_token = "<bos>"
-    images = hf.MllamaImageProcessor(size={"height": 32, "width": 32}, max_image_tiles=4)
+    images = hf.MllamaImageProcessor(size={"height": tile, "width": tile}, max_image_tiles=4)
     processor = hf.MllamaProcessor(images, tokenizer, tokenizer.chat_template)
     config = hf.MllamaConfig(
         text_config=_text(tokenizer, cross_attention_layers=[1]),
@@ -397,8 +404,8 @@ def mllama() -> VLM:
             "num_hidden_layers": 2,
             "num_global_layers": 1,
             "attention_heads": 4,
-            "image_size": 32,
-            "patch_size": 8,
+            "image_size": tile,
+            "patch_size": patch,
             "max_num_tiles": 4,
             "intermediate_layers_indices": [0],
             "vision_output_dim": 64,
