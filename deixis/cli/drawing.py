@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deixis.cli.options import listed
+from deixis.cli.memory_game import MemoryGameChoice
 from deixis.console import progress_bar
 
 if TYPE_CHECKING:
@@ -14,30 +14,42 @@ if TYPE_CHECKING:
     from deixis.benchmarks.images import ImageHandle
 
 
-def benchmark_items(name: str, languages: str, tasks: str, n: int | None, seed: int, size: int) -> "Items":
-    """The items of a benchmark, or those saved under a path."""
-    from deixis.benchmarks import load_items, memory_game
+def benchmark_items(name: str, choice: MemoryGameChoice, conditions: Sequence[str] = ("real",)) -> "Items":
+    """The items of a benchmark, or those saved under a path, in each of the conditions, one after the other.
 
+    Raises:
+        ValueError: No such benchmark or condition, or an option that would have no effect.
+    """
+    from deixis.benchmarks import load_items
+
+    if not conditions:
+        raise ValueError(f"no condition was named; name one or more of: {', '.join(condition_names())}.")
     if name == "memory-game":
-        return memory_game(tasks=listed(tasks), languages=listed(languages), n=n, seed=seed, size=size)
-    if Path(name).exists():
-        return load_items(name)
-    raise ValueError(f"benchmark {name!r} is neither 'memory-game' nor a folder or .jsonl file of saved items.")
-
-
-def in_conditions(items: "Items", names: Sequence[str]) -> "Items":
-    """The items in each of the conditions, one after the other."""
-    parts = [items if name == "real" else items.with_condition(name) for name in names]
-    if not parts:
-        raise ValueError("no condition was named; use real, blank, or real,blank.")
+        items = choice.items()
+    elif Path(name).exists():
+        # Who shows whom in shuffled pictures is random, whoever wrote the items.
+        choice.refuse_for(name, used=("seed",) if any("shuffled" in each for each in conditions) else ())
+        items = load_items(name)
+    else:
+        raise ValueError(f"benchmark {name!r} is neither 'memory-game' nor a folder or .jsonl file of saved items.")
+    seed = 0 if choice.seed is None else choice.seed
+    parts = [items if each == "real" else items.with_condition(each, seed=seed) for each in conditions]
     return sum(parts[1:], start=parts[0])
+
+
+def condition_names() -> tuple[str, ...]:
+    """Every condition that a command may name."""
+    from deixis.benchmarks.conditions import CONDITIONS
+
+    return ("real", *CONDITIONS)
 
 
 def draw(items: "Items", workers: int) -> None:
     """Put the items' pictures into the cache, in processes of their own."""
     from deixis.benchmarks.images import DrawnImage, cache_folder
 
-    images = {image.key: image for item in items for image in item.images if isinstance(image, DrawnImage)}
+    sources = [getattr(image, "source", image) for item in items for image in item.images]
+    images = {image.key: image for image in sources if isinstance(image, DrawnImage)}
     missing = [image for key, image in images.items() if not (cache_folder() / "images" / f"{key}.png").exists()]
     if not missing or workers == 1:
         return

@@ -27,16 +27,14 @@ Written = Annotated[
     Path | None,
     typer.Option(help="Also write a table (.csv) or a figure (.png, .svg, .pdf).", show_default=False, callback=_table_or_figure),
 ]
-_CHOICE = "For memory-game"
-Languages = Annotated[str, typer.Option(help="Codes, separated by commas.", rich_help_panel=_CHOICE)]
-Tasks = Annotated[str, typer.Option(help="demonstrative, distance, or both with a comma between.", rich_help_panel=_CHOICE)]
-Count = Annotated[
-    int | None,
-    typer.Option("--n", min=1, help="Scenes drawn at random, not the standard 60.", show_default=False, rich_help_panel=_CHOICE),
-]
-Seed = Annotated[int, typer.Option(help="Of everything random.", rich_help_panel=_CHOICE)]
-Size = Annotated[int, typer.Option(help="Width and height of the pictures in pixels.", rich_help_panel=_CHOICE)]
 Workers = Annotated[int, typer.Option(min=1, help="Processes that draw pictures.")]
+Condition = Annotated[
+    str,
+    typer.Option(
+        help="What is done to the pictures, separated by commas: real, blank, black, text_only, shuffled, decoloured, or several "
+        "joined, as in shuffled+decoloured."
+    ),
+]
 Reference = Annotated[
     str | None, typer.Option(help="'synthetic', or a CSV file: language,region,term,proportion,n.", show_default=False)
 ]

@@ -6,12 +6,14 @@ from typing import Annotated
 import typer
 
 from deixis.cli.app import app
-from deixis.cli.drawing import benchmark_items, draw, in_conditions
-from deixis.cli.options import Count, Languages, RunFolder, Seed, Size, Tasks, Workers, listed
+from deixis.cli.drawing import benchmark_items, draw
+from deixis.cli.memory_game import MemoryGameChoice, takes_memory_game
+from deixis.cli.options import Condition, RunFolder, Workers, listed
 from deixis.console import Outcome, command, is_watched
 
 
 @command(app, "record")
+@takes_memory_game
 def record(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="pico, pico-collapsed, a folder, or a hub name.", show_default=False)
@@ -20,23 +22,20 @@ def record(
         str, typer.Argument(metavar="BENCHMARK", help="memory-game, or a folder of saved items.", show_default=False)
     ],
     out: Annotated[Path, typer.Option(help="The run's folder; an interrupted run there goes on.", show_default=False)],
-    condition: Annotated[str, typer.Option(help="real, blank, or both with a comma between.")] = "real",
+    condition: Condition = "real",
     roles: Annotated[str, typer.Option(help="Token positions to keep, separated by commas.")] = "answer,object,image",
-    n: Count = None,
-    size: Size = 512,
-    seed: Seed = 0,
-    languages: Languages = "en,zh,ja,ko",
-    tasks: Tasks = "demonstrative",
     batch_size: Annotated[int | None, typer.Option(min=1, help="Items a forward pass.", show_default="chosen")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16, float16.")] = "auto",
     revision: Annotated[str | None, typer.Option(help="Of a hub model.", show_default=False)] = None,
     workers: Workers = 2,
+    *,
+    choice: MemoryGameChoice,
 ) -> Outcome:
     """Run the items through the model once; keep activations, option logits and written answers."""
     import deixis as dx
 
-    items = in_conditions(benchmark_items(benchmark, languages, tasks, n, seed, size), listed(condition))
+    items = benchmark_items(benchmark, choice, listed(condition))
     vlm = dx.load(model, device=device, dtype=dtype, revision=revision)
     draw(items, workers)
     run = dx.record(vlm, items, out, roles=tuple(listed(roles)), batch_size=batch_size or "auto", progress=is_watched())
