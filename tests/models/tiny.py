@@ -352,7 +352,7 @@ def molmo2(side: int = 48, patch: int = 8, most: int = 4, margin: int = 1) -> VL
     processor = hf.Molmo2Processor(images, videos, tokenizer, chat_template=tokenizer.chat_template)
     vision = VISION | {"num_key_value_heads": 4, "head_dim": 8}
     config = hf.Molmo2Config(
-        text_config=_text(tokenizer, vocab_size=len(tokenizer) - 16, additional_vocab_size=16),
+        text_config=_text(tokenizer, additional_vocab_size=16),
         vision_config=vision | {"patch_size": patch, "image_size": [side, side]},
         adapter_config=vision | {"vision_feature_layer": [1, 0], "intermediate_size": 48, "text_hidden_size": 32},
         image_patch_id=_id(tokenizer, "<im_patch>"),
