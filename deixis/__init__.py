@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from deixis.analyses import logit_lens as logit_lens
     from deixis.analyses import near_far_pairs as near_far_pairs
     from deixis.analyses import patch_sweep as patch_sweep
+    from deixis.analyses import prior_correction as prior_correction
     from deixis.analyses import probe_geometry as probe_geometry
     from deixis.analyses import report as report
     from deixis.analyses import run_edits as run_edits
@@ -54,6 +55,7 @@ _ROOMS = {
         "logit_lens",
         "near_far_pairs",
         "patch_sweep",
+        "prior_correction",
         "probe_geometry",
         "report",
         "run_edits",

@@ -32,6 +32,9 @@ from deixis.analyses.patch_sweep import PatchEvidence as PatchEvidence
 from deixis.analyses.patch_sweep import PatchSweep as PatchSweep
 from deixis.analyses.patch_sweep import patch_sweep as patch_sweep
 from deixis.analyses.patch_sweep import plot_patch_sweep as plot_patch_sweep
+from deixis.analyses.prior import PriorCorrection as PriorCorrection
+from deixis.analyses.prior import plot_prior_correction as plot_prior_correction
+from deixis.analyses.prior import prior_correction as prior_correction
 from deixis.analyses.report import report as report
 from deixis.analyses.run_edits import EditedRun as EditedRun
 from deixis.analyses.run_edits import plot_run_edits as plot_run_edits
@@ -58,6 +61,7 @@ __all__ = [
     "Pair",
     "PatchEvidence",
     "PatchSweep",
+    "PriorCorrection",
     "ProbeGeometry",
     "Transfer",
     "behaviour",
@@ -79,9 +83,11 @@ __all__ = [
     "plot_layer_sweep",
     "plot_logit_lens",
     "plot_patch_sweep",
+    "plot_prior_correction",
     "plot_probe_geometry",
     "plot_run_edits",
     "plot_transfer",
+    "prior_correction",
     "probe_geometry",
     "report",
     "run_edits",
