@@ -240,11 +240,16 @@ REMOTE_CODE: dict[str, str] = {
 """Architectures whose classes come with the model, by the name under which they are left out."""
 
 
+def reads_pictures(config: Any) -> bool:
+    """Whether a model's config has a part for pictures."""
+    return any(getattr(config, name, None) is not None for name in ("vision_config", "vit_config", "visual_tokenizer_config"))
+
+
 def family_of(config: Any) -> Family:
     """The record that a model's config selects.
 
     Raises:
-        KeyError: No record has this architecture.
+        KeyError: No record has this architecture; the message says why, for text-only models and classes that come with theirs.
     """
     names = getattr(config, "architectures", None) or ["(none named)"]
     for name in names:
@@ -252,4 +257,6 @@ def family_of(config: Any) -> Family:
             return FAMILIES[name]
         if name in REMOTE_CODE:
             raise KeyError(f"there is no family record for {name!r}: {LEFT_OUT[REMOTE_CODE[name]]}.")
+    if not reads_pictures(config):
+        raise KeyError(f"{names[0]!r} is a text-only model: its config has no vision part; use a vision-language model.")
     raise KeyError(f"no family record for {names[0]!r}; known: {', '.join(FAMILIES)}. Add one in deixis/models/families.py.")

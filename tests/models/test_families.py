@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import transformers
 
 import deixis.models.families as families
 from deixis.models import FAMILIES
-from tests.models.tiny import tiny_vlm
+from tests.models.tiny import TINY, tiny_vlm
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda f: f.architecture)
@@ -33,6 +34,47 @@ def test_every_path_of_a_record_resolves(architecture: str) -> None:
         name, attention = vlm.attention_of(layer)
         assert attention is getattr(vlm.blocks[layer], name)
         assert any(True for _ in vlm.mlp_of(layer).parameters())
+
+
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_a_config_selects_its_record_and_reads_pictures(architecture: str) -> None:
+    config = tiny_vlm(architecture).model.config
+    assert families.family_of(config) is FAMILIES[architecture]
+    assert families.reads_pictures(config)
+
+
+def test_every_tiny_model_has_a_record_and_the_other_way_round() -> None:
+    assert list(TINY) == list(FAMILIES)
+    assert all(family.name for family in FAMILIES.values())
+    assert len({family.name for family in FAMILIES.values()}) == len(FAMILIES)
+
+
+def test_a_text_only_model_is_told_from_an_unknown_one() -> None:
+    text = transformers.Qwen3Config(architectures=["Qwen3ForCausalLM"])
+    with pytest.raises(KeyError, match=r"'Qwen3ForCausalLM' is a text-only model: its config has no vision part"):
+        families.family_of(text)
+    unknown = transformers.Qwen3VLConfig(architectures=["NewVLM"])
+    with pytest.raises(KeyError, match=r"no family record for 'NewVLM'; known: .*Add one in deixis/models/families\.py"):
+        families.family_of(unknown)
+
+
+@pytest.mark.parametrize("architecture", families.REMOTE_CODE)
+def test_a_class_that_comes_with_its_model_is_named_with_the_reason(architecture: str) -> None:
+    config = transformers.Qwen3VLConfig(architectures=[architecture])
+    with pytest.raises(KeyError, match=rf"no family record for '{architecture}': .*comes with the model"):
+        families.family_of(config)
+    assert families.REMOTE_CODE[architecture] in families.LEFT_OUT
+
+
+def test_a_block_or_tower_without_the_part_that_its_record_names_is_an_error() -> None:
+    vlm = tiny_vlm("InternVLForConditionalGeneration")
+    wrong = replace(vlm, family=replace(vlm.family, attention=("attn", "attention")))
+    with pytest.raises(ValueError, match=r"block 0 of InternVLFor.* has no attn or attention; correct the record's attention"):
+        wrong.attention_of(0)
+    without = replace(vlm, family=replace(vlm.family, merger=None))
+    with pytest.raises(ValueError, match=r"InternVLFor.* has no merger; its record says so"):
+        _ = without.merger_module
+    assert replace(vlm, family=replace(vlm.family, out_proj=("no_such",))).out_proj_of(0) is None
 
 
 def test_an_architecture_is_named_once_in_the_package() -> None:
