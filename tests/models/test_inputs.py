@@ -1,5 +1,6 @@
 """What is prepared for each family, compared with each item alone, with generate, and with the text that was meant."""
 
+import inspect
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from deixis.benchmarks import Box
 from deixis.models import FAMILIES, VLM
 from deixis.models.inputs import IMAGE_MARK
 from tests.models.pictures import noise, shown
-from tests.models.tiny import TINY, tiny_vlm
+from tests.models.tiny import TINY, pixtral, tiny_vlm
 from tests.toys import toy_tokenizer
 
 MIXING = [name for name, family in FAMILIES.items() if family.mixes_counts]
@@ -110,6 +111,28 @@ def test_object_tokens_show_the_box_and_background_tokens_do_not(vlm: VLM) -> No
     if vlm.family.image_tokens == "sequence":
         mask = vlm.token_roles(inputs, [item])
         assert torch.equal(mask["object"][mask["image"]], roles["object"])
+
+
+@pytest.mark.parametrize("architecture", [*(name for name, family in FAMILIES.items() if family.vision_cache), "pixtral"])
+def test_vision_features_of_an_earlier_pass_give_the_same_logits_without_pixels(architecture: str) -> None:
+    vlm = pixtral() if architecture == "pixtral" else tiny_vlm(architecture)
+    inputs = vlm.prepare([shown([noise(70, 45)], "what"), shown([noise(40, 90, 1)], "what is this on the disk")])
+    towers = (type(vlm.model), type(vlm.model.model))  # Pixtral's grid passes through the outer one unnamed
+    names = {name for tower in towers for name in inspect.signature(tower.get_image_features).parameters} & set(inputs)
+    rest = {name: value for name, value in inputs.items() if name != "pixel_values"}
+    with torch.inference_mode():
+        vlm.reset()
+        seen = vlm.model(**inputs).logits[:, -1]
+        vlm.reset()
+        features = vlm.model.get_image_features(**{name: inputs[name] for name in names}, return_dict=True)
+        cached = vlm.model(**rest, mm_encoder_outputs={"image": features}).logits[:, -1]
+    vlm.reset()
+    assert torch.equal(seen, cached)
+
+
+def test_a_family_without_a_vision_cache_says_so() -> None:
+    without = [name for name, family in FAMILIES.items() if not family.vision_cache]
+    assert without == [name for name in FAMILIES if "mm_encoder_outputs" not in tiny_vlm(name).accepts]
 
 
 @pytest.mark.parametrize("architecture", KEEPING)
