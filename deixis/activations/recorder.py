@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import takewhile
 
 import torch
 from jaxtyping import Float
@@ -25,8 +26,8 @@ class Recorder:
 
     def __init__(self, vlm: VLM, items: Items, watch: Watch, run: Run, attention: AttentionWatch | None = None) -> None:
         self._vlm, self._items, self._watch, self._run = vlm, items, watch, run
-        self._auto = run.settings["batch_size"] == "auto"
         self._attention = attention
+        self._auto = run.settings["batch_size"] == "auto"
         self._first_size = AUTO_BATCH if self._auto else run.settings["batch_size"]
 
     def shard(self, number: int, advance: Callable[[int], None]) -> None:
@@ -36,7 +37,7 @@ class Recorder:
         at, end = number * per_shard, min(len(self._items), (number + 1) * per_shard)
         with ShardWriter(shard_path(self._run.path, number), *self._run.marks(number)) as writer:
             while at < end:
-                batch = list(self._items[at : min(at + size, end)])
+                batch = self._together(list(self._items[at : min(at + size, end)]))
                 recorded = self._attempt(batch)
                 if recorded is None:
                     size = len(batch) // 2
@@ -45,6 +46,12 @@ class Recorder:
                 at += len(batch)
                 advance(len(batch))
             writer.finish(size)
+
+    def _together(self, batch: list[Item]) -> list[Item]:
+        """The first of them that may share a batch: in some families only items with equally many pictures."""
+        if self._vlm.family.mixes_counts:
+            return batch
+        return list(takewhile(lambda item: len(item.images) == len(batch[0].images), batch))
 
     def _size_after(self, number: int) -> int:
         """The batch size at the end of the shard before, so that a resumed run makes the batches of an undisturbed one."""
@@ -73,11 +80,12 @@ class Recorder:
         inputs = self._vlm.prepare(batch)
         try:
             with self._watch as watch, self._attention or nullcontext() as attention:
-                watch.follow(self._vlm.token_roles(inputs, batch))
+                watch.expect(inputs, batch)
                 if attention is not None:
                     attention.follow(inputs, batch)
                 state = PromptPass.run(self._vlm, inputs)
                 seen = watch.read()
+                attended = {} if attention is None else attention.read()
             check_finite(seen, batch, pooled=watch.pool is not None)
             check_logits(state.logits, batch)
             logits = option_logits(state, batch)
@@ -85,7 +93,6 @@ class Recorder:
             limit = self._run.settings["max_new_tokens"]
             answers = written_answers(state, limit) if self._run.settings["answers"] else None
         finally:
-                attended = {} if attention is None else attention.read()
             self._vlm.reset()
         return BatchRecord(seen=seen, logits=logits, whole=whole, answers=answers, attention=attended)
 
@@ -111,6 +118,8 @@ def check_finite(seen: Mapping[tuple[str, int, str], Seen], batch: Sequence[Item
         NonFiniteError: The message names site, layer, role and item.
     """
     for (site, layer, role), found in seen.items():
+        if not found.ran:  # the batch passes this layer by: NaN is what it means
+            continue
         finite = torch.isfinite(found.values).all(dim=-1)
         owners = torch.arange(len(batch))
         if pooled:

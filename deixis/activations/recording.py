@@ -40,7 +40,7 @@ def record(
     items: Items,
     path: str | Path,
     sites: Sequence[str] = ("resid",),
-    layers: Sequence[int] | str = "all",
+    layers: Sequence[int] | Mapping[str, Sequence[int] | str] | str = "all",
     roles: Sequence[str] = ("answer", "object", "image"),
     pool: str | None = "mean",
     attention: bool | Sequence[str] | AttentionPlan = False,
@@ -60,8 +60,10 @@ def record(
         vlm: The model; see :func:`deixis.load`.
         items: What to ask it.
         path: The run's directory; made if it is not there.
-        sites: Places in the model: ``resid``, the residual stream entering each block.
-        layers: Layer numbers (0 to L at ``resid``; L is the input of the final norm), or ``"all"``.
+        sites: Places in the model, out of :data:`deixis.hooks.SITES`: ``resid`` (the residual stream entering each block),
+            ``attn_out``, ``mlp_out``, ``head``, ``vision``, ``merger_in``, ``merger_out``.
+        layers: Layer numbers (0 to L at ``resid``; L is the input of the final norm), or ``"all"``; a mapping gives each site its
+            own. A layer that a batch passes by (Mllama's cross-attention without a picture) is NaN at every site but ``resid``.
         roles: Groups of token positions; see :class:`deixis.Watch`.
         pool: ``"mean"`` keeps one float32 mean per item and role (roles of a single token keep the model's dtype bit for bit);
             None keeps every token in the model's dtype.
@@ -83,9 +85,9 @@ def record(
         DiskError: ``path`` can't be written to: the disk is full, or read-only. What is finished stays.
         LockedRunError: Another process is recording into ``path``; the message names it.
         NonFiniteError: The model held NaN or infinite activations.
+        AttentionError: The model's attention can't be read; the message says what to do.
     """
     watch = Watch(vlm, sites=sites, layers=layers, roles=roles, pool=pool)
-        AttentionError: The model's attention can't be read; the message says what to do.
     _check_arguments(vlm, items, batch_size, max_new_tokens)
     plan = AttentionPlan.of(attention)
     attending = None if plan is None else AttentionWatch(vlm, plan)
@@ -132,7 +134,7 @@ def repair(vlm: VLM, run: Run, progress: bool = True) -> Run:
         NotARunError: The list of items is damaged: restore it, or record the run again elsewhere.
     """
     items, there = run.items, run.settings
-    watch = Watch(vlm, sites=there["sites"], layers=_layers(there), roles=there["roles"], pool=there["pool"])
+    watch = Watch(vlm, sites=there["sites"], layers=there["layers"], roles=there["roles"], pool=there["pool"])
     _check_arguments(vlm, items, there["batch_size"], there["max_new_tokens"])
     attending = AttentionWatch(vlm, AttentionPlan.from_settings(there["attention"])) if there["attention"] else None
     here = there | describe_model(vlm) | {"items": items.fingerprint, "libraries": library_versions()}
@@ -143,11 +145,6 @@ def repair(vlm: VLM, run: Run, progress: bool = True) -> Run:
             shard_path(run.path, number).unlink(missing_ok=True)
         _record_shards(Recorder(vlm, items, watch, run, attending), run, damaged, progress)
     return run
-
-
-def _layers(settings: Mapping[str, Any]) -> list[int]:
-    """The layers that were asked for, over all sites."""
-    return sorted({layer for layers in settings["layers"].values() for layer in layers})
 
 
 def _record_shards(recorder: Recorder, run: Run, numbers: Sequence[int], progress: bool) -> None:

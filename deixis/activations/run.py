@@ -13,15 +13,16 @@ from jaxtyping import Float, Int
 
 from deixis.activations.errors import DamagedShardError, NotARunError, RunError, UnfinishedRunError
 from deixis.activations.settings import LINES, LINES_HASH, SHARDS, VIEW, identity, read_header
-from deixis.activations.shards import Shard, check_shard, dataset_name, from_stored, offsets_of, shard_path
+from deixis.activations.shards import Shard, check_shard, counts_name, dataset_name, from_stored, offsets_of, shard_path
 from deixis.benchmarks import Items
+from deixis.hooks.choices import roles_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_AGAIN = "run deixis verify on it, and record again what it names."
     from deixis.activations.attention import AttentionRecord
 
+_AGAIN = "run deixis verify on it, and record again what it names."
 
 
 def open_run(path: str | Path) -> "Run":
@@ -126,11 +127,16 @@ class Run:
                 f"this run holds means over tokens (pool={self.settings['pool']!r}); record with pool=None to keep them."
             )
         values = self._values(name)
-        return values, self._offsets(self.counts(role), len(values))
+        return values, self._offsets(self.counts(role, site), len(values))
 
-    def counts(self, role: str) -> Int[np.ndarray, " item"]:
-        """How many tokens of the role each item has."""
-        return self._joined(f"counts/{self._role(role)}")
+    def counts(self, role: str, site: str | None = None) -> Int[np.ndarray, " item"]:
+        """How many tokens of the role each item has; at a site of the vision tower its rows, of which several may make one token.
+
+        Args:
+            role: One that was recorded.
+            site: None for the first recorded site that has the role.
+        """
+        return self._joined(counts_name(self._site_of(role) if site is None else site, self._role(role, site)))
 
     @cached_property
     def options(self) -> "pd.DataFrame":
@@ -160,12 +166,6 @@ class Run:
         except UnicodeDecodeError as error:
             raise DamagedShardError(f"{self.path} holds an answer that is no text ({error.reason}); {_AGAIN}") from None
 
-    @property
-    def info(self) -> dict[str, Any]:
-        """All of ``run.json`` and counts over what has been recorded so far.
-
-        ``nan_rows``: items without a token, per role. ``whole_strings``: items whose options were scored as whole strings.
-        ``shards``: how many are finished, and how many there will be.
     def attention(self, site: str = "attention") -> "AttentionRecord":
         """Statistics of the attention: of the decoder, or of the vision tower (``site="vision_attention"``).
 
@@ -180,6 +180,12 @@ class Run:
         """One dataset of all shards, end to end, as it is stored; see :mod:`deixis.activations.shards` for the names."""
         return self._joined(name)
 
+    @property
+    def info(self) -> dict[str, Any]:
+        """All of ``run.json`` and counts over what has been recorded so far.
+
+        ``nan_rows``: items without a token, per role. ``whole_strings``: items whose options were scored as whole strings.
+        ``shards``: how many are finished, and how many there will be.
         """
         finished = [number for number in range(self.n_shards) if shard_path(self.path, number).exists()]
         empty = dict.fromkeys(self.roles, 0)
@@ -187,7 +193,7 @@ class Run:
         for shard in self._shards(finished):
             whole += int(shard.array("options/whole").sum())
             for role in self.roles:
-                empty[role] += int((shard.array(f"counts/{role}") == 0).sum())
+                empty[role] += int((shard.array(counts_name(self._site_of(role), role)) == 0).sum())
         counts = {"nan_rows": empty, "whole_strings": whole, "shards": {"finished": len(finished), "total": self.n_shards}}
         return {**self.settings, **counts}
 
@@ -245,12 +251,18 @@ class Run:
     def _name(self, site: str, layer: int, role: str) -> str:
         if layer not in self.layers(site):
             raise RunError(f"layer={layer} was not recorded at {site}; this run holds: {', '.join(map(str, self.layers(site)))}.")
-        return dataset_name(site, layer, self._role(role))
+        return dataset_name(site, layer, self._role(role, site))
 
-    def _role(self, role: str) -> str:
+    def _role(self, role: str, site: str | None = None) -> str:
         if role not in self.roles:
             raise RunError(f"role={role!r} was not recorded; this run holds: {', '.join(self.roles)}.")
+        if site is not None and role not in roles_of(site, self.roles):
+            here = ", ".join(roles_of(site, self.roles))
+            raise RunError(f"role={role!r} is not at {site}, which lies in the vision tower; this run holds there: {here}.")
         return role
+
+    def _site_of(self, role: str) -> str:
+        return next(site for site in self.sites if role in roles_of(site, self.roles))
 
     def marks(self, number: int) -> tuple[int, str]:
         """How many items a shard holds, and what it says of where it belongs."""

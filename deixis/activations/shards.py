@@ -1,6 +1,7 @@
 """Shards: HDF5 files of a few dozen items each, written batch by batch, whole or not there.
 
-A shard holds, one dataset each, ``<site>/<layer>/<role>`` (rows in item order), ``counts/<role>`` (tokens of each item),
+A shard holds, one dataset each, ``<site>/<layer>/<role>`` (rows in item order), ``counts/<role>`` (tokens of each item;
+``counts/<site>/<role>`` its rows in the vision tower),
 ``options/logit``, ``options/count``, ``options/whole`` (item by item), ``answers/utf8``, ``answers/length`` (bytes of each
 item's answer), ``batches`` (the number of each batch's first item within the shard), and the attention as
 :mod:`deixis.activations.attention` says. bfloat16, which HDF5 does not have, is
@@ -25,7 +26,7 @@ from torch import Tensor
 from deixis.activations.disk import SUFFIX, replacing, sha256_of, write_text
 from deixis.activations.errors import DamagedShardError
 from deixis.activations.hdf5 import FORMAT, Sink, UnsafeError, opened, plain_attribute, plain_dataset
-from deixis.hooks import Seen
+from deixis.hooks import SITES, Seen
 
 _CHUNK_BYTES = 512 * 1024
 BFLOAT16_NAN = 0x7FC0
@@ -42,13 +43,18 @@ class BatchRecord:
     whole: Sequence[bool]
     """Whether the item's options were scored as whole strings."""
     answers: Sequence[str] | None
-
     attention: Mapping[str, np.ndarray] = field(default_factory=dict)
     """By name of the dataset; see :mod:`deixis.activations.attention`."""
+
 
 def dataset_name(site: str, layer: int, role: str) -> str:
     """Where a shard keeps one site, layer and role."""
     return f"{site}/{layer}/{role}"
+
+
+def counts_name(site: str, role: str) -> str:
+    """Where a shard keeps how many tokens, or rows of the vision tower, each item has of a role."""
+    return f"counts/{site}/{role}" if SITES[site].vision else f"counts/{role}"
 
 
 def shard_path(run: Path, number: int) -> Path:
@@ -109,8 +115,8 @@ class ShardWriter:
         for (site, layer, role), seen in batch.seen.items():
             values, kind = to_stored(seen.values)
             self._append(dataset_name(site, layer, role), values, kind)
-        for role, counts in {key[2]: seen.counts for key, seen in batch.seen.items()}.items():
-            self._append(f"counts/{role}", counts.numpy().astype(np.int32))
+        for name, counts in {counts_name(site, role): seen.counts for (site, _, role), seen in batch.seen.items()}.items():
+            self._append(name, counts.numpy().astype(np.int32))
         self._append("options/logit", np.array([x for item in batch.logits for x in item], np.float32))
         self._append("options/count", np.array([len(item) for item in batch.logits], np.int32))
         self._append("options/whole", np.array(batch.whole, np.uint8))
@@ -118,14 +124,14 @@ class ShardWriter:
             texts = [answer.encode() for answer in batch.answers]
             self._append("answers/utf8", np.frombuffer(b"".join(texts), np.uint8))
             self._append("answers/length", np.array([len(text) for text in texts], np.int32))
+        for name, values in batch.attention.items():
+            self._append(name, values)
 
     def finish(self, next_batch_size: int) -> None:
         """Close the file, flush it, note its checksum and give it its name.
 
         Args:
             next_batch_size: The batch size in force at the end; a resumed run starts the next shard with it.
-        for name, values in batch.attention.items():
-            self._append(name, values)
         """
         with self._told():
             starts = np.cumsum([0, *self._sizes[:-1]])

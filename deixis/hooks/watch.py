@@ -155,6 +155,7 @@ class Watch:
             found = sum(map(len, parts))
             raise WatchError(f"{site} {layer} held {found} rows where the batch's pictures have {self._rows[site]}.")
         self._check_ran(self._kept.keys() | self._absent)
+        self._ran |= self._absent
         for point in self._absent - self._kept.keys():
             self._kept[point] = {role: self._nothing(point, role) for role in self.roles_at(point[0])}
         counts = {

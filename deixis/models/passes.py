@@ -62,7 +62,7 @@ class PromptPass:
         """A copy of some rows, in this order and as often as they are named; this state stays where it is."""
         at = torch.tensor(list(indices), device=self.mask.device)
         cache = copy.deepcopy(self.cache)
-        cache.batch_select_indices(at)
+        cache.reorder_cache(at)  # unlike batch_select_indices, every kind of layer has it
         beside = {name: value[at] for name, value in self.beside.items()}
         return PromptPass(self.vlm, self.logits[at.to(self.logits.device)], cache, self.mask[at], self.shift[at], beside)
 

@@ -191,7 +191,7 @@ def test_a_path_that_holds_something_else_is_left_alone(vlm: VLM, items: Items, 
         ({"batch_size": 0}, "batch_size=0 is neither 'auto' nor a whole number"),
         ({"batch_size": "most"}, "batch_size='most' is neither"),
         ({"max_new_tokens": 0}, "max_new_tokens=0 must be a whole number from 1; use answers=False"),
-        ({"sites": ("head",)}, "sites holds 'head', which is not one of: 'resid'"),
+        ({"sites": ("nowhere",)}, "sites holds 'nowhere', which is not one of: 'resid', 'attn_out'"),
         ({"pool": "max"}, "pool='max' is not one of: 'mean', None"),
     ],
 )

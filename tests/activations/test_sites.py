@@ -1,0 +1,130 @@
+"""Every site goes through record into shards and back unchanged."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+import deixis as dx
+from deixis.activations import RunError, open_run
+from deixis.benchmarks import Box, Item, Items
+from deixis.benchmarks.images import UniformImage
+from deixis.hooks import SITES, Watch
+from deixis.models import VLM
+from tests.models.tiny import tiny_vlm
+from tests.toys import toy_image, toy_item
+
+# Windows; one tower call for tiles; no tokens in the sequence; linear attention.
+TRIED = (
+    "Qwen2_5_VLForConditionalGeneration",
+    "InternVLForConditionalGeneration",
+    "MllamaForConditionalGeneration",
+    "Qwen3_5ForConditionalGeneration",
+)
+ROLES = ("answer", "image", "object")
+BATCH = 2
+
+
+def recorded_items() -> Items:
+    box = Box(name="disk", left=3.0, top=5.0, right=40.0, bottom=30.0)
+    one, wide = toy_image(1), UniformImage(width=97, height=61)
+    return Items(
+        [
+            toy_item(0, images=(one,), objects=(box,)),
+            toy_item(1, images=(wide,), objects=()),
+            toy_item(2, images=(), objects=()),
+            toy_item(3, images=(one, wide), objects=(box,)),
+            toy_item(4, images=(), objects=()),
+        ]
+    )
+
+
+@torch.no_grad()
+def watched(vlm: VLM, batch: list[Item], pool: str | None) -> dict[Any, Any]:
+    inputs = vlm.prepare(batch)
+    vlm.reset()
+    with Watch(vlm, sites=tuple(SITES), roles=ROLES, pool=pool) as watch:
+        watch.expect(inputs, batch)
+        vlm.model(**inputs)
+        seen = watch.read()
+    vlm.reset()
+    return seen
+
+
+def batches(vlm: VLM, items: Items) -> list[list[Item]]:
+    """As they are recorded: in some families only items with equally many pictures share one."""
+    parts = [[0, 1], [2, 3], [4]] if vlm.family.mixes_counts else [[0, 1], [2], [3], [4]]
+    return [[items[number] for number in part] for part in parts]
+
+
+@pytest.mark.parametrize("pool", ["mean", None])
+@pytest.mark.parametrize("architecture", TRIED)
+def test_a_run_holds_what_was_watched_at_every_site(architecture: str, pool: str | None, tmp_path: Path) -> None:
+    vlm, items = tiny_vlm(architecture), recorded_items()
+    run = dx.record(
+        vlm, items, tmp_path / "run", sites=tuple(SITES), roles=ROLES, pool=pool, answers=False, batch_size=BATCH, progress=False
+    )
+    seen = [watched(vlm, batch, pool) for batch in batches(vlm, items)]
+    assert run.sites == tuple(SITES)
+    for site, layer, role in seen[0]:
+        expected = np.concatenate([part[site, layer, role].values.float().numpy() for part in seen])
+        counts = np.concatenate([part[site, layer, role].counts.numpy() for part in seen])
+        if pool is None:
+            values, offsets = run.tokens(site, layer, role)
+            assert np.diff(offsets).tolist() == counts.tolist()
+        else:
+            values = run.activations(site, layer, role)
+        np.testing.assert_array_equal(values, expected)
+        assert run.counts(role, site).tolist() == counts.tolist()
+    empty = int((run.counts("object") == 0).sum())
+    assert empty == (5 if vlm.family.image_tokens == "cross" else 3)  # no image tokens in the sequence there
+    assert run.info["nan_rows"] == {"answer": 0, "image": int((run.counts("image") == 0).sum()), "object": empty}
+    with h5py.File(run.path / "run.h5") as file:
+        assert file["merger_out/0/image"].shape == run._values("merger_out/0/image").shape
+        assert "counts/vision/image" in file
+    assert run.verify() == 1
+
+
+def test_rows_and_tokens_are_counted_apart(tmp_path: Path) -> None:
+    """Four patches of Qwen's tower merge into one token."""
+    vlm = tiny_vlm("Qwen2_5_VLForConditionalGeneration")
+    run = dx.record(vlm, recorded_items(), tmp_path / "run", sites=("resid", "vision"), roles=("image",), progress=False)
+    assert run.counts("image", "vision").tolist() == (4 * run.counts("image", "resid")).tolist()
+    assert run.counts("image").tolist() == run.counts("image", "resid").tolist()
+
+
+def test_a_run_of_the_tower_alone_counts_its_rows(tmp_path: Path) -> None:
+    vlm = tiny_vlm("Qwen2_5_VLForConditionalGeneration")
+    run = dx.record(vlm, recorded_items(), tmp_path / "run", sites=("vision",), roles=("image", "object"), progress=False)
+    assert run.info["nan_rows"] == {"image": 2, "object": 3}
+    assert np.isnan(run.activations("vision", 1, "image")).all(axis=1).tolist() == [False, False, True, False, True]
+
+
+def test_a_role_that_a_site_cannot_have_is_refused_in_reading(tmp_path: Path) -> None:
+    vlm = tiny_vlm("Qwen2_5_VLForConditionalGeneration")
+    layers = {"resid": [0, 3], "vision": [1]}
+    dx.record(vlm, recorded_items(), tmp_path / "run", sites=("resid", "vision"), layers=layers, roles=ROLES, progress=False)
+    run = open_run(tmp_path / "run")
+    assert run.layers("vision") == [1]
+    assert run.activations("resid", 3, "answer").shape == (5, vlm.d_model)
+    with pytest.raises(RunError, match=r"role='answer' is not at vision, which lies in the vision tower; .* image, object"):
+        run.activations("vision", 1, "answer")
+    with pytest.raises(RunError, match="layer=0 was not recorded at vision; this run holds: 1"):
+        run.activations("vision", 0, "image")
+    again = dx.record(
+        vlm, recorded_items(), tmp_path / "run", sites=("resid", "vision"), layers=layers, roles=ROLES, progress=False
+    )
+    assert again.path == run.path
+
+
+def test_a_layer_that_some_batches_pass_by_is_nan_for_their_items_alone(tmp_path: Path) -> None:
+    vlm, items = tiny_vlm("MllamaForConditionalGeneration"), recorded_items()
+    skipped = vlm.family.optional_layers(vlm, vlm.prepare([items[2]]))[0]
+    run = dx.record(
+        vlm, items, tmp_path / "run", sites=("resid", "attn_out"), roles=("answer",), batch_size=BATCH, progress=False
+    )
+    assert np.isnan(run.activations("attn_out", skipped, "answer")).all(axis=1).tolist() == [False, False, True, False, True]
+    assert np.isfinite(run.activations("resid", skipped, "answer")).all()
