@@ -324,3 +324,23 @@ def _canvas_tiles(vlm: "VLM", size: tuple[int, int], tile: int) -> list[Area]:
     x, y = width / new_width, height / new_height
     starts = [(top, left) for top in range(0, high, tile) for left in range(0, wide, tile)]
     return [(left * x, top * y, (left + tile) * x, (top + tile) * y) for top, left in starts]
+
+
+def unplaced_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLayout]:
+    """For a model in no record: an unbroken run of image tokens is a picture, and where its tokens look is not known.
+
+    Boxes are NaN, so that no token counts as an object's, and rows of the tower are not related to tokens.
+
+    Raises:
+        ValueError: There are more or fewer runs than pictures.
+    """
+    image = torch.nn.functional.pad((inputs["input_ids"] == vlm.image_token_id).int(), (1, 1))
+    edges_of_runs = image.diff(dim=1)
+    starts, ends = ((edges_of_runs == sign).nonzero()[:, 1].tolist() for sign in (1, -1))
+    if len(starts) != len(sizes):
+        raise ValueError(
+            f"the batch has {len(starts)} runs of image tokens for {len(sizes)} pictures: without a family record it can't be told "
+            f"how {vlm.name} cuts pictures; write a record with a layout for it."
+        )
+    runs = [end - start for start, end in zip(starts, ends, strict=True)]
+    return [PictureLayout(grids=((1, n),), boxes=np.full((n, 4), np.nan), rows={}) for n in runs]

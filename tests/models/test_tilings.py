@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import transformers as hf
 
 from deixis.models import FAMILIES, VLM
 from deixis.models.layout import VISION_SITES, Layout, PictureLayout
-from deixis.models.tilings import qwen_layout
+from deixis.models.tilings import qwen_layout, unplaced_layout
 from tests.models.pictures import ArrayImage, inverted, noise, passed_by, places_seen, reading_colours, shades, shown
 from tests.models.tiny import TINY, pixtral, tiny_vlm
 
@@ -267,3 +268,27 @@ def test_windows_that_are_not_undone_are_caught() -> None:
     vlm = tiny_vlm("Qwen2_5_VLForConditionalGeneration")
     with pytest.raises(AssertionError):
         check_unscaled(replace(vlm, family=replace(vlm.family, layout=qwen_layout)))
+
+
+@pytest.mark.parametrize("architecture", ["LlavaForConditionalGeneration", "Qwen2VLForConditionalGeneration"])
+def test_runs_of_image_tokens_are_pictures_where_no_more_is_known(architecture: str) -> None:
+    vlm = tiny_vlm(architecture)
+    unknown = replace(vlm, family=replace(vlm.family, layout=unplaced_layout))
+    # Between two pictures that touch there is no telling where one ends, unless the template puts tokens around them.
+    items = [shown([noise(70, 45)], "a longer prompt"), shown([]), shown([noise(40, 90), noise(33, 47)], "<image> This <image>")]
+    inputs = vlm.prepare(items)
+    known, guessed = (v.layout(inputs, items) for v in (vlm, unknown))
+    assert torch.equal(known.picture, guessed.picture)
+    assert torch.equal(known.item, guessed.item)
+    assert bool(guessed.boxes.isnan().all())
+    assert not guessed.token_roles(items)["object"].any()
+    with pytest.raises(ValueError, match=r"is not one of this family's"):
+        guessed.token_of_row("vision")
+
+
+def test_pictures_that_can_not_be_told_apart_are_refused() -> None:
+    vlm = tiny_vlm("LlavaForConditionalGeneration")
+    unknown = replace(vlm, family=replace(vlm.family, layout=unplaced_layout))
+    items = [shown([noise(40, 40), noise(40, 40)])]
+    with pytest.raises(ValueError, match=r"has 1 runs of image tokens for 2 pictures.*write a record with a layout"):
+        unknown.prepare(items)
