@@ -12,6 +12,7 @@ from deixis.probes.folds import training_subsets
 from deixis.probes.linear_fits import KINDS, encoded, fits, predictions
 from deixis.probes.row_space import Array, RowSpace, namespace, plain
 from deixis.probes.scores import METRICS, SCORES
+from deixis.probes.tridiagonal import Turned
 
 ALPHAS = tuple(10.0**power for power in range(-4, 6))
 """Penalties tried, for features of unit deviation."""
@@ -304,7 +305,7 @@ class _Kept:
         self,
         alpha: int,
         keep: Shaped[np.ndarray, "subset fold"],
-        space: RowSpace,
+        space: RowSpace | Turned,
         coef: Float[Array, "subset axis target output"],
         intercept: Float[Array, "subset target output"],
     ) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from deixis.probes.multinomial import logistic
-from deixis.probes.row_space import Array, RowSpace, Split, like, namespace, plain, row_spaces
+from deixis.probes.row_space import Array, RowSpace, Split, like, namespace, plain, row_space, standardised
+from deixis.probes.tridiagonal import LARGE, Turned, tridiagonal_ridge
 
 Solution = tuple[Float[Array, "subset axis target output"], Float[Array, "subset target output"]]
 
@@ -126,22 +127,28 @@ def fits(
     weight: Float[np.ndarray, "subset item"],
     coded: Float[np.ndarray, "item target output"],
     alphas: Sequence[float],
-) -> Iterator[tuple[slice, Split, RowSpace, Iterator[Solution]]]:
-    """The solutions of every penalty, for as many training sets at a time as memory allows."""
-    per_item = 4 * coded[0].size
+) -> Iterator[tuple[slice, Split, RowSpace | Turned, Iterator[Solution]]]:
+    """The solutions of every penalty, for as many training sets at a time as memory allows, and the space that they live in."""
     Y = like(coded, X)
-    for part, split, space in row_spaces(X, weight, per_item=per_item):
-        yield part, split, space, KINDS[kind].solve(space, Y[like(split.rows, X)], alphas)
+    for part, split, items in standardised(X, weight, per_item=4 * coded[0].size):
+        given = Y[like(split.rows, X)]
+        large = isinstance(items.span, np.ndarray) and min(items.span.shape[1:]) >= LARGE
+        solved = tridiagonal_ridge(items, given, alphas) if kind == "ridge" and large else None
+        if solved is None:
+            space = row_space(items)
+            yield part, split, space, KINDS[kind].solve(space, given, alphas)
+        else:
+            yield part, split, *solved
 
 
 def predictions(
     kind: str,
-    space: RowSpace,
+    space: RowSpace | Turned,
     coef: Float[Array, "subset axis target output"],
     intercept: Float[Array, "subset target output"],
 ) -> Shaped[np.ndarray, "subset test target"]:
     """Values, or codes of the classes with the highest score (the first of several)."""
-    flat = space.test @ coef.reshape(*coef.shape[:2], -1)
+    flat = space.predict(coef.reshape(*coef.shape[:2], -1))
     scores = flat.reshape(*flat.shape[:2], *coef.shape[2:]) + intercept[:, None]
     return plain(scores[..., 0] if KINDS[kind].target == "regression" else scores.argmax(-1))
 

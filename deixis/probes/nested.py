@@ -84,7 +84,7 @@ class Method:
         found = np.zeros((len(alphas), *training.shape, outputs))
         for part, split, space, solutions in fits(self.name, X, training, coded, alphas):
             for a, (coef, intercept) in enumerate(solutions):
-                scores = space.test @ coef[:, :, 0] + intercept[:, None, 0]
+                scores = space.predict(coef[:, :, 0]) + intercept[:, None, 0]
                 split.put(plain(scores)[None], found[a : a + 1, part])
         return found * training.sum(axis=1)[:, None, None] if self.name == "discriminant" else found
 

@@ -13,8 +13,8 @@ from jaxtyping import Float, Int
 
 FLAT = 1e-6
 """A feature that deviates by less than this share of its size is constant but for rounding, and is left out (set to 0)."""
-_CHUNK = 8_000_000
-"""Numbers that the training sets worked on at once may hold (64 MB)."""
+_CHUNK = 4_000_000
+"""Numbers that the training sets worked on at once may hold (32 MB)."""
 
 Array = Any
 """A numpy array or a torch tensor."""
@@ -94,12 +94,27 @@ def _padded(
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowSpace:
-    """Standardised items in an orthonormal basis of what the training items span, along their principal axes.
+class Standardised:
+    """Items centred and divided by the features' deviation, both of the training items."""
 
-    With ``Z`` the features of the training items, centred and divided by their deviation, and ``W`` their weights, the basis
-    ``V`` diagonalises ``Z' W Z``. Any linear probe whose penalty is the squared length of its weights has its optimum in this
-    span (the representer theorem; Kimeldorf and Wahba 1971), and least squares is diagonal in it.
+    span: Float[Array, "subset train feature"]
+    """Training items times the root of their weight."""
+    test: Float[Array, "subset test feature"]
+    """Items to be predicted."""
+    weight: Float[Array, "subset train"]
+    centre: Float[Array, "subset feature"]
+    """Mean of the features as they were given."""
+    inverse: Float[Array, "subset feature"]
+    """One over their deviation; 0 for those that are constant."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowSpace:
+    """Items in an orthonormal basis of what the training items span, along their principal axes.
+
+    With ``Z`` the standardised features of the training items and ``W`` their weights, the basis ``V`` diagonalises ``Z' W Z``.
+    Any linear probe whose penalty is the squared length of its weights has its optimum in this span (the representer theorem;
+    Kimeldorf and Wahba 1971), and least squares is diagonal in it.
     """
 
     length: Float[Array, "subset axis"]
@@ -110,8 +125,8 @@ class RowSpace:
     """Coordinates of the items to be predicted."""
     weight: Float[Array, "subset train"]
     centre: Float[Array, "subset feature"]
+    """Mean of the features as they were given."""
     inverse: Float[Array, "subset feature"]
-    """One over the features' deviation; 0 for those that are constant."""
     _turn: Float[Array, "subset row axis"]
     """The axes as sums of features or, if ``_span`` is there, of its rows."""
     _span: Float[Array, "subset row feature"] | None
@@ -121,11 +136,15 @@ class RowSpace:
         rows = self._turn @ coef
         return self.inverse[:, :, None] * (rows if self._span is None else self._span.swapaxes(1, 2) @ rows)
 
+    def predict(self, coef: Float[Array, "subset axis column"]) -> Float[Array, "subset test column"]:
+        """What weights along the axes say about the items to be predicted."""
+        return self.test @ coef
 
-def row_spaces(
+
+def standardised(
     X: Float[Array, "item feature"], weight: Float[np.ndarray, "subset item"], *, per_item: int = 0
-) -> Iterator[tuple[slice, Split, RowSpace]]:
-    """The row spaces of training sets, as many at a time as memory allows.
+) -> Iterator[tuple[slice, Split, Standardised]]:
+    """The items of training sets, as many sets at a time as memory allows.
 
     Args:
         X: Features in the precision to compute in, float64 where penalties may be small against the features.
@@ -133,61 +152,63 @@ def row_spaces(
         per_item: Further numbers that the caller will hold for each item of each set.
 
     Yields:
-        Numbers of the training sets, their items, and their spaces.
+        Numbers of the training sets, which items are in them, and these.
     """
     n, width = X.shape
     step = max(1, _CHUNK // (n * (width + min(n, width) + per_item)))
     for start in range(0, len(weight), step):
         part = slice(start, min(start + step, len(weight)))
         split = Split.of(weight[part])
-        yield part, split, _row_space(X, split)
+        yield part, split, _standardised(X, split)
 
 
-def _row_space(X: Float[Array, "item feature"], split: Split) -> RowSpace:
+def _standardised(X: Float[Array, "item feature"], split: Split) -> Standardised:
+    """Deviations are taken after centring, not from sums of squares: an outlier in one fold would leave the others' no digit."""
     xp = namespace(X)
     weight = like(split.weight, X)
-    Z = X[like(split.rows, X)]
-    centre, inverse = _standardise(Z, weight)
-    test = (X[like(split.held, X)] - centre[:, None, :]) * inverse[:, None, :]
-    root = xp.sqrt(weight)[:, :, None]
-    n, width = Z.shape[1:]
-    if width <= n:
-        scaled = Z * root
-        length, turn = xp.linalg.eigh(scaled.swapaxes(1, 2) @ scaled)
-        length = _without_rounding(length, n)
-        turn *= (length > 0)[:, None, :]
-        span = None
-        train, test = Z @ turn, test @ turn
-    else:
-        span = Z
-        span *= root
-        length, turn = xp.linalg.eigh(span @ span.swapaxes(1, 2))
-        length = _without_rounding(length, width)
-        long = xp.sqrt(length)[:, None, :]
-        over = xp.where(long > 0, 1 / xp.where(long > 0, long, 1), 0)
-        train = turn * long / xp.where(root > 0, root, 1)
-        turn = turn * over
-        test = (test @ span.swapaxes(1, 2)) @ turn
-    return RowSpace(length=length, train=train, test=test, weight=weight, centre=centre, inverse=inverse, _span=span, _turn=turn)
-
-
-def _standardise(
-    Z: Float[Array, "subset train feature"], weight: Float[Array, "subset train"]
-) -> tuple[Float[Array, "subset feature"], Float[Array, "subset feature"]]:
-    """Centre ``Z`` and divide it by its deviation, in place; what was subtracted and what it was multiplied by.
-
-    Deviations are taken after centring, not from sums of squares: an outlier in one fold would leave those of the others with no
-    digit.
-    """
-    xp = namespace(Z)
-    total = weight.sum(1)[:, None, None]
-    centre = (weight[:, None, :] @ Z) / total
-    Z -= centre
-    variance = (weight[:, None, :] @ Z**2) / total
+    span = X[like(split.rows, X)]
+    total = weight.sum(1)[:, None]
+    centre = (weight[:, None, :] @ span)[:, 0] / total
+    span -= centre[:, None, :]
+    span *= xp.sqrt(weight)[:, :, None]
+    variance = xp.einsum("sif,sif->sf", span, span) / total
     real = variance > FLAT**2 * (centre**2 + variance)
     inverse = xp.where(real, 1 / xp.sqrt(xp.where(real, variance, 1.0)), 0.0)
-    Z *= inverse
-    return centre[:, 0], inverse[:, 0]
+    span *= inverse[:, None, :]
+    test = X[like(split.held, X)]
+    test -= centre[:, None, :]
+    test *= inverse[:, None, :]
+    return Standardised(span=span, test=test, weight=weight, centre=centre, inverse=inverse)
+
+
+def row_space(items: Standardised) -> RowSpace:
+    """The row spaces of training sets, by an eigendecomposition of each."""
+    xp = namespace(items.span)
+    root = xp.sqrt(items.weight)[:, :, None]
+    over_root = xp.where(root > 0, 1 / xp.where(root > 0, root, 1.0), 0.0)
+    n, width = items.span.shape[1:]
+    if width <= n:
+        length, turn = xp.linalg.eigh(items.span.swapaxes(1, 2) @ items.span)
+        length = _without_rounding(length, n)
+        turn *= (length > 0)[:, None, :]
+        train, test = over_root * (items.span @ turn), items.test @ turn
+    else:
+        length, turn = xp.linalg.eigh(items.span @ items.span.swapaxes(1, 2))
+        length = _without_rounding(length, width)
+        long = xp.sqrt(length)[:, None, :]
+        train = turn * long * over_root
+        turn = turn * xp.where(long > 0, 1 / xp.where(long > 0, long, 1.0), 0.0)
+        test = (items.test @ items.span.swapaxes(1, 2)) @ turn
+    return RowSpace(
+        length=length,
+        train=train,
+        test=test,
+        weight=items.weight,
+        centre=items.centre,
+        inverse=items.inverse,
+        _turn=turn,
+        _span=None if width <= n else items.span,
+    )
 
 
 def _without_rounding(length: Float[Array, "subset axis"], size: int) -> Float[Array, "subset axis"]:

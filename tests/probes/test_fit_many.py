@@ -1,5 +1,7 @@
 """fit_many against loops of scikit-learn pipelines, and what it refuses."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -153,6 +155,35 @@ def test_mean_differences_are_the_estimator_fitted_one_by_one():
     got = fit_many(X, y, FOLDS, kind="mean_difference", keep=("predictions",))
     expected = held_out(pipelines(lambda _: MeanDifferenceProbe(), 0, X[1], y), X[1])
     np.testing.assert_array_equal(got.predictions[1, 0, 0, 0], expected)
+
+
+@pytest.mark.parametrize(("n", "width"), [(170, 300), (300, 140)], ids=["in item space", "in feature space"])
+@pytest.mark.parametrize("n_orders", [0, 30], ids=["few targets", "many targets"])
+def test_larger_ridge_regressions_are_those_of_scikit_learn(n, width, n_orders):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 40)) @ rng.normal(size=(40, width)) * 10.0 ** rng.uniform(-3, 3, size=width) + 50
+    X[:, 7] = 1.0
+    y, folds, times = rng.normal(size=n), rng.integers(4, size=n), rng.integers(1, 4, size=n)
+    orders = np.stack([rng.permutation(n) for _ in range(n_orders)]) if n_orders else None
+    got = fit_many(
+        X, y, folds, alphas=ALPHAS, permutations=orders, weight=times.astype(float), keep=("predictions", "coefficients")
+    )
+    truth = y if orders is None else y[orders[-1]]
+    for fold, (a, alpha) in itertools.product(range(4), enumerate(ALPHAS)):
+        seen = np.repeat(np.arange(n), times * (folds != fold))
+        pipeline = make_pipeline(StandardScaler(), Ridge(alpha=alpha, solver="svd")).fit(X[seen], truth[seen])
+        mine = folds == fold
+        np.testing.assert_allclose(got.predictions[0, a, 0, -1, mine], pipeline.predict(X[mine]), rtol=1e-6, atol=1e-7)
+        coef, intercept = raw_weights(pipeline)
+        close(got.coef[0, fold, a, 0, -1] * pipeline[0].scale_, coef * pipeline[0].scale_)
+        assert got.intercept[0, fold, a, 0, -1] == pytest.approx(intercept[0], rel=1e-5)
+
+
+def test_a_penalty_that_drowns_in_rounding_is_left_to_the_eigendecomposition():
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(400, 3)) @ rng.normal(size=(3, 500))).astype(np.float32)
+    got = fit_many(X, X[:, 0], np.arange(400) % 4, alphas=(1e-4,), precision="float32")
+    assert got.scores[0, 0, 0, 0] > 0.999
 
 
 def test_weights_are_repeated_items():

@@ -1,4 +1,4 @@
-"""Statistical truth of fit_many: scores that theory gives in closed form, and p-values that must be uniform, over many data sets."""
+"""Statistical truth of fit_many: scores that theory gives in closed form, p-values that must be uniform, over many data sets."""
 
 import numpy as np
 import pytest
