@@ -339,8 +339,8 @@ def unplaced_layout(vlm: "VLM", inputs: Inputs, sizes: Sizes) -> list[PictureLay
     starts, ends = ((edges_of_runs == sign).nonzero()[:, 1].tolist() for sign in (1, -1))
     if len(starts) != len(sizes):
         raise ValueError(
-            f"the batch has {len(starts)} runs of image tokens for {len(sizes)} pictures: nothing says how {vlm.name}, which is in "
-            "no family record, cuts pictures; write a record with a layout for it."
+            f"the batch has {len(starts)} runs of image tokens for {len(sizes)} pictures: nothing says how {vlm.name} cuts them, "
+            "because it is in no family record; write a record with a layout for it."
         )
     runs = [end - start for start, end in zip(starts, ends, strict=True)]
     return [PictureLayout(grids=((1, n),), boxes=np.full((n, 4), np.nan), rows={}) for n in runs]
