@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from deixis.activations import Run as Run
     from deixis.activations import open_run as open_run
     from deixis.activations import record as record
+    from deixis.analyses import CollapseRule as CollapseRule
+    from deixis.analyses import attention_collapse as attention_collapse
+    from deixis.analyses import attention_map as attention_map
+    from deixis.analyses import attention_summary as attention_summary
     from deixis.analyses import behaviour as behaviour
     from deixis.analyses import compare as compare
     from deixis.analyses import decode_coordinates as decode_coordinates
@@ -34,6 +38,9 @@ if TYPE_CHECKING:
     from deixis.benchmarks import counter_heuristic as counter_heuristic
     from deixis.benchmarks import load_items as load_items
     from deixis.benchmarks import memory_game as memory_game
+    from deixis.hooks import AttentionPlan as AttentionPlan
+    from deixis.hooks import AttentionRows as AttentionRows
+    from deixis.hooks import AttentionWatch as AttentionWatch
     from deixis.hooks import Direction as Direction
     from deixis.hooks import Edit as Edit
     from deixis.hooks import Watch as Watch
@@ -45,6 +52,10 @@ if TYPE_CHECKING:
 _ROOMS = {
     "activations": ("Run", "open_run", "record"),
     "analyses": (
+        "CollapseRule",
+        "attention_summary",
+        "attention_map",
+        "attention_collapse",
         "behaviour",
         "compare",
         "decode_coordinates",
@@ -62,7 +73,7 @@ _ROOMS = {
         "transfer",
     ),
     "benchmarks": ("Camera", "Item", "Items", "Option", "add_language", "counter_heuristic", "load_items", "memory_game"),
-    "hooks": ("Direction", "Edit", "Watch"),
+    "hooks": ("AttentionWatch", "AttentionRows", "AttentionPlan", "Direction", "Edit", "Watch"),
     "models": ("VLM", "load", "untrained", "wrap"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

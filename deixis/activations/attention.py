@@ -66,6 +66,8 @@ class PeakTable:
     """The largest phi among the rows of the vision tower that feed a token; NaN where the family has none."""
     width: int
     """Of the residual stream: phi is at most its square root."""
+    vision_width: int
+    """Of the rows of the vision tower; 0 where the family has none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +149,8 @@ class AttentionRecord:
         """
         self._check_spread()
         read = {name: self.run.array(f"peaks/{name}") for name in ("phi", "dim", "bos_phi", "bos_dim", "vision_phi")}
-        return PeakTable(**read, width=int(self.run.settings["d_model"]))
+        widest = int(self.run.array("peaks/vision_width").max())
+        return PeakTable(**read, width=int(self.run.settings["d_model"]), vision_width=widest)
 
     def likeness(self) -> tuple[Float[np.ndarray, "item layer"], Float[np.ndarray, "item layer"]]:
         """Mean pairwise cosine and effective rank of each item's image tokens entering each block.

@@ -1,8 +1,22 @@
 """The questions: what the layers encode, how the answer forms, what is said, and whether what is encoded is used."""
 
+from deixis.analyses.attention_map import AttentionMap as AttentionMap
+from deixis.analyses.attention_map import attention_map as attention_map
+from deixis.analyses.attention_plots import plot_attention_collapse as plot_attention_collapse
+from deixis.analyses.attention_plots import plot_attention_distance as plot_attention_distance
+from deixis.analyses.attention_plots import plot_attention_heads as plot_attention_heads
+from deixis.analyses.attention_plots import plot_attention_map as plot_attention_map
+from deixis.analyses.attention_plots import plot_object_lift as plot_object_lift
+from deixis.analyses.attention_sinks import VisualSinks as VisualSinks
+from deixis.analyses.attention_sinks import find_sinks as find_sinks
+from deixis.analyses.attention_summary import AttentionSummary as AttentionSummary
+from deixis.analyses.attention_summary import attention_summary as attention_summary
 from deixis.analyses.behaviour import Behaviour as Behaviour
 from deixis.analyses.behaviour import behaviour as behaviour
 from deixis.analyses.behaviour import plot_behaviour as plot_behaviour
+from deixis.analyses.collapse import AttentionCollapse as AttentionCollapse
+from deixis.analyses.collapse import attention_collapse as attention_collapse
+from deixis.analyses.collapse_rule import CollapseRule as CollapseRule
 from deixis.analyses.compare import Comparison as Comparison
 from deixis.analyses.compare import Correlation as Correlation
 from deixis.analyses.compare import compare as compare
@@ -47,8 +61,12 @@ from deixis.analyses.transfer import plot_transfer as plot_transfer
 from deixis.analyses.transfer import transfer as transfer
 
 __all__ = [
+    "AttentionCollapse",
+    "AttentionMap",
+    "AttentionSummary",
     "Behaviour",
     "BestLayer",
+    "CollapseRule",
     "Comparison",
     "Coordinates",
     "Correlation",
@@ -64,16 +82,25 @@ __all__ = [
     "PriorCorrection",
     "ProbeGeometry",
     "Transfer",
+    "VisualSinks",
+    "attention_collapse",
+    "attention_map",
+    "attention_summary",
     "behaviour",
     "compare",
     "decode_coordinates",
     "distance_code",
     "distance_sensitivity",
     "encoding_gap",
+    "find_sinks",
     "layer_sweep",
     "logit_lens",
     "near_far_pairs",
     "patch_sweep",
+    "plot_attention_collapse",
+    "plot_attention_distance",
+    "plot_attention_heads",
+    "plot_attention_map",
     "plot_behaviour",
     "plot_comparison",
     "plot_coordinates",
@@ -82,6 +109,7 @@ __all__ = [
     "plot_encoding_gap",
     "plot_layer_sweep",
     "plot_logit_lens",
+    "plot_object_lift",
     "plot_patch_sweep",
     "plot_prior_correction",
     "plot_probe_geometry",

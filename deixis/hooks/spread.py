@@ -92,6 +92,7 @@ class SpreadWatch:
         self._of_merger_row: Int[Tensor, " row"] | None = None
         self._peaks: dict[int, tuple[Peaks, Peaks, Tensor, Tensor]] = {}
         self._merger_rows: list[Peaks] = []
+        self._merger_width = 0
 
     def hooks(self) -> Iterator[tuple[nn.Module, Callable[..., None]]]:
         """Modules, and what is to hear their inputs before they run."""
@@ -134,6 +135,7 @@ class SpreadWatch:
         entered = args[0] if args else next(iter(kwargs.values()))
         if self._places and isinstance(entered, Tensor) and entered.ndim > 1:
             self._merger_rows.append(Peaks.of(entered.detach().flatten(0, -2)))
+            self._merger_width = entered.shape[-1]
 
     def read(self, n_tokens: int) -> dict[str, Tensor]:
         """What the last forward pass held, on the host."""
@@ -148,6 +150,7 @@ class SpreadWatch:
         grams = torch.stack([gram.cpu() for _, _, _, gram in kept], dim=1)
         found["likeness/rank"] = (grams[..., 0, 0] if grams.shape[-1] == 1 else effective_rank(grams)).float()
         found["peaks/vision_phi"] = self._merger_peaks(n_tokens).half()
+        found["peaks/vision_width"] = torch.full((self._n_items,), self._merger_width, dtype=torch.int32)
         self._places, self._peaks, self._merger_rows = {}, {}, []
         return found
 

@@ -1,0 +1,242 @@
+"""Attention collapse: which heads look at nothing in particular, and onto what their attention has fallen.
+
+A head is called collapsed only if the lower end of its index's interval over scenes is above the threshold, so that a head just
+at the threshold is called so in no more than ``(1 - level) / 2`` of the runs. The kinds are looked for in this order:
+
+``sink``
+    Its weight has gone to the first token, to visual sinks or to learned sinks: the index is their mass.
+``uniform``
+    It looks everywhere alike: the index is its entropy over the maximum, and it does not favour the object over the same places
+    in other scenes.
+``fixed``
+    Its map of the picture is the same whatever the picture shows: the index is the mean correlation between the maps of
+    different scenes, which must also lie above what maps with shuffled tokens share by chance. Only heads that look at the
+    picture at all have one.
+``none``
+    None of these. That is no proof that the head sees anything.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deixis.analyses.attention_summary import attention_summary
+from deixis.analyses.collapse_indices import Column, beside_blank, indices_of_maps, plain_indices, spread_over_scenes
+from deixis.analyses.collapse_rule import CollapseRule
+from deixis.analyses.distributions import scene_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from deixis.activations import Run
+    from deixis.activations.attention import AttentionRecord
+    from deixis.benchmarks import Item
+
+KINDS = ("sink", "uniform", "fixed", "none")
+COLUMNS = (
+    "model",
+    "site",
+    "layer",
+    "head",
+    "kind",
+    "index",
+    "low",
+    "high",
+    "sink",
+    "uniform",
+    "fixed",
+    "fixed_null",
+    "image_gain",
+    "image_p_value",
+    "object_lift",
+    "object_low",
+    "object_high",
+    "image_mass",
+    "image_mass_blank",
+    "blank_likeness",
+    "n_scenes",
+)
+MIN_SCENES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionCollapse:
+    """What every head's attention has fallen onto, if anything."""
+
+    model: str
+    site: str
+    query: str
+    rule: CollapseRule
+    n_scenes: int
+    notes: tuple[str, ...]
+    """What could not be looked at, and why."""
+    _rows: "pd.DataFrame" = field(repr=False)
+    _likeness: "pd.DataFrame" = field(repr=False)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{n} {kind}" for kind, n in self.counts().items())
+        return f"AttentionCollapse({self.model!r}, {self.site}, {self.query} queries: {counts}; .to_frame(), .layers(), .plot())"
+
+    def counts(self) -> dict[str, int]:
+        """How many heads are of each kind."""
+        return {kind: int((self._rows["kind"] == kind).sum()) for kind in KINDS}
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row per layer and head.
+
+        ``index``, ``low``, ``high``: of the kind; for ``none``, of the kind that comes nearest its threshold. Beside it every
+        index, and the evidence: ``fixed_null`` (the 95 % quantile of the fixed index of shuffled maps; only where the index is
+        high), ``image_gain`` (how much more alike maps of one picture are than maps of two) with its permutation p-value,
+        ``object_lift`` over the same places in other scenes with its interval, and the blank picture: mass on it, and how alike
+        its map is.
+        """
+        return self._rows.copy()
+
+    def layers(self) -> "pd.DataFrame":
+        """One row per layer.
+
+        ``kind`` is what more than half of its heads are (else ``none``); ``index`` is the share of heads of that kind, or, for
+        ``none``, of any kind. The interval is Wilson's over heads: a layer has few.
+        """
+        import pandas as pd
+
+        rows = []
+        for layer, part in self._rows.groupby("layer", sort=True):
+            counts = part["kind"].value_counts()
+            kind = next((k for k in KINDS[:3] if counts.get(k, 0) > len(part) / 2), "none")
+            collapsed = int(counts.get(kind, 0)) if kind != "none" else int(len(part) - counts.get("none", 0))
+            low, high = _wilson(collapsed, len(part), self.rule.level)
+            rows.append((self.model, self.site, layer, kind, collapsed / len(part), low, high, len(part)))
+        return pd.DataFrame(rows, columns=["model", "site", "layer", "kind", "index", "low", "high", "n_heads"])
+
+    def likeness(self) -> "pd.DataFrame":
+        """Rank collapse of the image tokens entering each block, by condition: mean pairwise cosine and effective rank.
+
+        Columns ``model condition layer cosine low high rank rank_low rank_high``, intervals over scenes. Empty where the run kept
+        none, and for the vision tower.
+        """
+        return self._likeness.copy()
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """See :func:`deixis.analyses.plot_attention_collapse`."""
+        from deixis.analyses.attention_plots import plot_attention_collapse
+
+        return plot_attention_collapse(self.to_frame(), ax=ax)
+
+
+def attention_collapse(
+    run: "Run", *, site: str = "attention", query: str | None = None, rule: CollapseRule | None = None, seed: int = 0
+) -> AttentionCollapse:
+    """Say for every head whether its attention has collapsed, and onto what.
+
+    Real items alone are classified. Items of one scene are averaged first; scenes are what is drawn again for the intervals.
+
+    Args:
+        run: Recorded with attention; with maps, without which no head can be called fixed.
+        site: ``"attention"`` or ``"vision_attention"``.
+        query: Whose queries; None for the first that was recorded.
+        rule: Thresholds; None for :class:`CollapseRule` as it is.
+        seed: Of the draws.
+
+    Raises:
+        RunError: The run was recorded without attention.
+        ValueError: It has fewer than eight scenes with real pictures.
+    """
+    rule = rule or CollapseRule()
+    record = run.attention(site)
+    query = record.queries[0] if query is None else record.queries[record.place_of(query)]
+    summary = attention_summary(run, site=site)
+    rng = np.random.default_rng(seed)
+    items = list(run.items)
+    real = [k for k, item in enumerate(items) if item.condition == "real" and item.images]
+    scenes = [scene_of(items[k]) for k in real]
+    n_scenes = len(set(scenes))
+    if n_scenes < MIN_SCENES:
+        raise ValueError(f"the run has {n_scenes} scenes with real pictures; intervals over scenes need at least {MIN_SCENES}.")
+    notes = list(_notes(record))
+    found = plain_indices(summary, real, scenes, query, rule, rng)
+    if record.has_maps:
+        numbers, missing = indices_of_maps(record, real, scenes, query, rule, rng)
+        found |= numbers | beside_blank(record, items, query)
+        notes += missing
+    rows = _classified(record, found, rule, n_scenes)
+    alike = _likeness(record, items, rule, rng) if site == "attention" and record.has_spread else []
+    return AttentionCollapse(record.model, site, query, rule, n_scenes, tuple(notes), rows, _likeness_frame(alike))
+
+
+def _notes(record: "AttentionRecord") -> list[str]:
+    notes = []
+    if not record.has_maps:
+        notes.append("The run kept no maps, so that no head can be called fixed, and no visual sink counts.")
+    if not record.has_spread:
+        notes.append("The run kept no peaks, so that no visual sink counts.")
+    return notes
+
+
+def _classified(record: "AttentionRecord", found: Mapping[str, Column], rule: CollapseRule, n_scenes: int) -> "pd.DataFrame":
+    """A row for every head that is there."""
+    import pandas as pd
+
+    heads = record.values.shape[2]
+    rows = []
+    for column in np.flatnonzero(found["there"]):
+        numbers = {name: float(values[column]) for name, values in found.items() if name != "there"}
+        kind, nearest = _kind(numbers, rule)
+        chosen = {end: numbers.get(f"{nearest}{suffix}", np.nan) for end, suffix in _ENDS.items()}
+        known = {name: numbers[name] for name in COLUMNS if name in numbers}
+        layer = record.layers[column // heads]
+        first = {"model": record.model, "site": record.site, "layer": layer, "head": int(column % heads), "kind": kind}
+        rows.append(first | chosen | known | {"n_scenes": n_scenes})
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+_ENDS = {"index": "", "low": "_low", "high": "_high"}
+
+
+def _kind(numbers: Mapping[str, float], rule: CollapseRule) -> tuple[str, str]:
+    """The head's kind, and the one whose index is told: for ``none`` the one that comes nearest its threshold."""
+    limits = {"sink": rule.sink, "uniform": rule.uniform, "fixed": rule.fixed}
+    above = {name: numbers.get(f"{name}_low", np.nan) >= limit for name, limit in limits.items()}
+    # Comparisons with NaN are false: without a lift no head can be said to favour the object.
+    favours = numbers.get("object_lift", np.nan) >= rule.object_lift
+    if above["sink"]:
+        return "sink", "sink"
+    if above["uniform"] and not favours:
+        return "uniform", "uniform"
+    looks = numbers.get("image_mass", np.nan) >= rule.image_mass
+    if above["fixed"] and looks and numbers["fixed_low"] > numbers["fixed_null"]:
+        return "fixed", "fixed"
+    ratios = {name: np.nan_to_num(numbers.get(name, np.nan) / limit, nan=-1.0) for name, limit in limits.items()}
+    return "none", max(ratios, key=lambda name: ratios[name])
+
+
+def _wilson(hits: int, n: int, level: float) -> tuple[float, float]:
+    from scipy.stats import binomtest
+
+    ends = binomtest(hits, n).proportion_ci(level, method="wilson")
+    return float(ends.low), float(ends.high)
+
+
+_ALIKE = ("model", "condition", "layer", "cosine", "low", "high", "rank", "rank_low", "rank_high")
+
+
+def _likeness(record: "AttentionRecord", items: "Sequence[Item]", rule: CollapseRule, rng: np.random.Generator) -> list[tuple]:
+    """Rows of :meth:`AttentionCollapse.likeness`."""
+    cosine, rank = record.likeness()
+    rows = []
+    for condition in dict.fromkeys(item.condition for item in items if item.images):
+        chosen = [k for k, item in enumerate(items) if item.condition == condition and item.images]
+        scenes = [scene_of(items[k]) for k in chosen]
+        found = [spread_over_scenes(values[chosen], scenes, rule, rng) for values in (cosine, rank)]
+        for layer in range(cosine.shape[1]):
+            rows.append((record.model, condition, layer, *(float(part[layer]) for three in found for part in three)))
+    return rows
+
+
+def _likeness_frame(rows: list[tuple]) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=list(_ALIKE))
