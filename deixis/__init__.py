@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from deixis.analyses import attention_summary as attention_summary
     from deixis.analyses import behaviour as behaviour
     from deixis.analyses import compare as compare
+    from deixis.analyses import decision_layers as decision_layers
     from deixis.analyses import decode_coordinates as decode_coordinates
     from deixis.analyses import distance_code as distance_code
     from deixis.analyses import distance_sensitivity as distance_sensitivity
     from deixis.analyses import encoding_gap as encoding_gap
     from deixis.analyses import layer_sweep as layer_sweep
+    from deixis.analyses import lens_by_region as lens_by_region
     from deixis.analyses import logit_lens as logit_lens
     from deixis.analyses import near_far_pairs as near_far_pairs
     from deixis.analyses import patch_sweep as patch_sweep
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from deixis.analyses import probe_geometry as probe_geometry
     from deixis.analyses import report as report
     from deixis.analyses import run_edits as run_edits
+    from deixis.analyses import scoring_agreement as scoring_agreement
     from deixis.analyses import transfer as transfer
     from deixis.benchmarks import Camera as Camera
     from deixis.benchmarks import Item as Item
@@ -58,11 +61,13 @@ _ROOMS = {
         "attention_collapse",
         "behaviour",
         "compare",
+        "decision_layers",
         "decode_coordinates",
         "distance_code",
         "distance_sensitivity",
         "encoding_gap",
         "layer_sweep",
+        "lens_by_region",
         "logit_lens",
         "near_far_pairs",
         "patch_sweep",
@@ -70,6 +75,7 @@ _ROOMS = {
         "probe_geometry",
         "report",
         "run_edits",
+        "scoring_agreement",
         "transfer",
     ),
     "benchmarks": ("Camera", "Item", "Items", "Option", "add_language", "counter_heuristic", "load_items", "memory_game"),

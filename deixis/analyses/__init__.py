@@ -24,6 +24,10 @@ from deixis.analyses.compare import plot_comparison as plot_comparison
 from deixis.analyses.coordinates import Coordinates as Coordinates
 from deixis.analyses.coordinates import decode_coordinates as decode_coordinates
 from deixis.analyses.coordinates import plot_coordinates as plot_coordinates
+from deixis.analyses.decision import DecisionLayers as DecisionLayers
+from deixis.analyses.decision import decision_layers as decision_layers
+from deixis.analyses.decision import lens_by_region as lens_by_region
+from deixis.analyses.decision import plot_decision_layers as plot_decision_layers
 from deixis.analyses.distance_code import DistanceCode as DistanceCode
 from deixis.analyses.distance_code import distance_code as distance_code
 from deixis.analyses.distance_code import plot_distance_code as plot_distance_code
@@ -53,6 +57,9 @@ from deixis.analyses.report import report as report
 from deixis.analyses.run_edits import EditedRun as EditedRun
 from deixis.analyses.run_edits import plot_run_edits as plot_run_edits
 from deixis.analyses.run_edits import run_edits as run_edits
+from deixis.analyses.scoring_agreement import ScoringAgreement as ScoringAgreement
+from deixis.analyses.scoring_agreement import plot_scoring_agreement as plot_scoring_agreement
+from deixis.analyses.scoring_agreement import scoring_agreement as scoring_agreement
 from deixis.analyses.sensitivity import DistanceSensitivity as DistanceSensitivity
 from deixis.analyses.sensitivity import distance_sensitivity as distance_sensitivity
 from deixis.analyses.sensitivity import plot_distance_sensitivity as plot_distance_sensitivity
@@ -70,6 +77,7 @@ __all__ = [
     "Comparison",
     "Coordinates",
     "Correlation",
+    "DecisionLayers",
     "DistanceCode",
     "DistanceSensitivity",
     "EditedRun",
@@ -81,6 +89,7 @@ __all__ = [
     "PatchSweep",
     "PriorCorrection",
     "ProbeGeometry",
+    "ScoringAgreement",
     "Transfer",
     "VisualSinks",
     "attention_collapse",
@@ -88,12 +97,14 @@ __all__ = [
     "attention_summary",
     "behaviour",
     "compare",
+    "decision_layers",
     "decode_coordinates",
     "distance_code",
     "distance_sensitivity",
     "encoding_gap",
     "find_sinks",
     "layer_sweep",
+    "lens_by_region",
     "logit_lens",
     "near_far_pairs",
     "patch_sweep",
@@ -104,6 +115,7 @@ __all__ = [
     "plot_behaviour",
     "plot_comparison",
     "plot_coordinates",
+    "plot_decision_layers",
     "plot_distance_code",
     "plot_distance_sensitivity",
     "plot_encoding_gap",
@@ -114,10 +126,12 @@ __all__ = [
     "plot_prior_correction",
     "plot_probe_geometry",
     "plot_run_edits",
+    "plot_scoring_agreement",
     "plot_transfer",
     "prior_correction",
     "probe_geometry",
     "report",
     "run_edits",
+    "scoring_agreement",
     "transfer",
 ]
