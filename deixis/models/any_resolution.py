@@ -94,7 +94,7 @@ def _fine_boxes(
     new = get_patch_output_size(torch.empty(3, height, width, device="meta"), best, ChannelDimension.FIRST)
     ends = []
     for axis, length in enumerate((height, width)):
-        edges = cut[axis] + np.arange(fine[axis] + 1) * (kept[axis] / fine[axis])
+        edges = cut[axis] + np.arange(fine[axis] + 1) * (kept[axis] / max(fine[axis], 1))
         pasted = (best[axis] - new[axis]) // 2
         scale = length / new[axis]
         ends.append([(_pixel(vlm, at, last) - pasted) * scale for at, last in ((edges[:-1], False), (edges[1:], True))])
@@ -119,7 +119,8 @@ def _fed_by_canvas(canvas: Grid, cut: Grid, fine: Grid, view: Grid) -> Int[np.nd
     for axis in (0, 1):
         kept = canvas[axis] - 2 * cut[axis]
         at = np.arange(canvas[axis]) - cut[axis]
-        places.append(np.where((at >= 0) & (at < kept), ((at + 0.5) * fine[axis] // kept).astype(int), -1))
+        # Of a picture that is thinner than a patch nothing is kept.
+        places.append(np.where((at >= 0) & (at < kept), ((at + 0.5) * fine[axis] // max(kept, 1)).astype(int), -1))
     down, across = places[0][:, None], places[1][None, :]
     fed = np.where((down >= 0) & (across >= 0), down * (fine[1] + 1) + across, -1)
     tiles = fed.reshape(canvas[0] // view[0], view[0], canvas[1] // view[1], view[1]).transpose(0, 2, 1, 3)

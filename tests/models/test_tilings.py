@@ -159,6 +159,18 @@ def test_the_colours_of_every_patch_say_where_its_token_lies(name: str) -> None:
             assert within.all(), (size, token)
 
 
+def test_pictures_of_any_shape_have_as_many_boxes_as_tokens_and_all_within(vlm: VLM) -> None:
+    """``prepare`` refuses a layout that makes another number of tokens than the processor."""
+    rng = np.random.default_rng(0)
+    for width, height in [*rng.integers(8, 300, (12, 2)).tolist(), [9, 9], [300, 12], [12, 300]]:
+        boxes = layout_of(vlm, noise(width, height)).boxes.numpy()
+        shown_ones = boxes[~np.isnan(boxes[:, 0])]
+        assert len(shown_ones)
+        assert (shown_ones[:, :2] >= 0).all()
+        assert (shown_ones[:, 2:] <= (width + 1e-9, height + 1e-9)).all()
+        assert (shown_ones[:, 2:] > shown_ones[:, :2]).all()
+
+
 def internvl_whole() -> VLM:
     vlm = TINY["InternVLForConditionalGeneration"]()
     vlm.processor.images_kwargs = {"crop_to_patches": False}
