@@ -1,14 +1,16 @@
 """From a name, or from objects in memory, to a checked :class:`~deixis.models.vlm.VLM`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from deixis.models.checks import check_vlm
-from deixis.models.families import family_of
+from deixis.models.families import Family, family_of
+from deixis.models.resolver import ResolveError, resolve
 from deixis.models.vlm import VLM
 
 BUNDLED: dict[str, Path] = {
@@ -27,79 +29,141 @@ def load(
     dtype: str | torch.dtype = "auto",
     revision: str | None = None,
     trust_remote_code: bool = False,
-    check: bool = True,
+    check: bool | str = True,
     **from_pretrained: Any,
 ) -> VLM:
     """Load a vision-language model and check that its family's record fits it.
 
     Args:
         name: ``"pico"``, ``"pico-collapsed"``, a folder, or a name on the Hugging Face hub.
-        device: ``"auto"`` for a GPU if there is one; left alone when ``device_map`` is given.
+        device: ``"auto"`` for a GPU if there is one; left alone when ``device_map`` or ``quantization_config`` is given.
         dtype: ``"auto"`` for the one it was saved in, or such as ``"float32"``.
         revision: Of a model on the hub.
         trust_remote_code: Whether code that comes with the model may run.
-        check: Whether to check the record by effect (five small forward passes).
+        check: Whether to check the record by effect (six small calls of the model); ``"full"`` for the slow checks too. What
+            could not be checked is in :attr:`VLM.unchecked`.
         **from_pretrained: Passed on to transformers, such as ``device_map`` or ``quantization_config``.
 
     Raises:
         ModelError: No such model, no record for its family, or a check that fails; the message says which.
     """
-    from transformers import AutoModelForImageTextToText, AutoProcessor
-
+    _checked_option(check)
     if isinstance(dtype, str) and dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
         raise ModelError(f"dtype={dtype!r} is no dtype of torch; use 'auto', 'float32', 'bfloat16' or 'float16'.")
     source = str(BUNDLED.get(name, name))
     _refuse_unknown(name, source)
-    try:
-        with _without_progress_bars():
-            processor = AutoProcessor.from_pretrained(source, revision=revision, trust_remote_code=trust_remote_code)
-            model: Any = AutoModelForImageTextToText.from_pretrained(
-                source, dtype=dtype, revision=revision, trust_remote_code=trust_remote_code, **from_pretrained
-            )
-    except (OSError, ValueError, KeyError) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelError(f"model {name!r} can't be loaded: {first} Known without a download: {', '.join(BUNDLED)}.") from error
-    if "device_map" not in from_pretrained:
+    where = {"revision": revision, "trust_remote_code": trust_remote_code}
+    with _explained(name):
+        model, processor = _from_pretrained(source, where, {"dtype": dtype, **from_pretrained})
+    if "device_map" not in from_pretrained and getattr(model.config, "quantization_config", None) is None:
         model = _moved(model, device)
     return wrap(model.eval(), processor, name=name, revision=revision, check=check)
 
 
-def wrap(model: Any, processor: Any, name: str | None = None, revision: str | None = None, check: bool = True) -> VLM:
+def _from_pretrained(source: str, where: dict[str, Any], how: dict[str, Any]) -> tuple[Any, Any]:
+    from transformers import AutoModelForImageTextToText, AutoProcessor
+
+    with _without_progress_bars():
+        model = AutoModelForImageTextToText.from_pretrained(source, **where, **how)
+        return model, AutoProcessor.from_pretrained(source, **where)
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Turn what transformers says about a model into one sentence with a way out."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        text = str(error).strip()
+        first = text.splitlines()[0] if text else type(error).__name__
+        if "trust_remote_code" in text:
+            said = "it comes with code of its own; read that code, then pass trust_remote_code=True (as Ovis2.5 needs)."
+        elif "Unrecognized configuration class" in text:
+            kind = text.partition("configuration_")[2].partition(" ")[0].rpartition(".")[2].rstrip("'>") or "its class"
+            said = f"{kind} is of no model that takes pictures and text and writes text; name a vision-language model."
+        elif "rocessor" in first and not isinstance(error, ImportError):
+            said = f"it comes without a processor of pictures and text ({first.rstrip('.')}); load both yourself and use dx.wrap."
+        else:
+            said = f"{first} Known without a download: {', '.join(BUNDLED)}."
+        raise ModelError(f"model {name!r} can't be loaded: {said}") from error
+
+
+def wrap(model: Any, processor: Any, name: str | None = None, revision: str | None = None, check: bool | str = True) -> VLM:
     """Use a model and a processor that are in memory already.
 
     Args:
-        model: A transformers model with a record in :data:`~deixis.models.families.FAMILIES`, in evaluation mode.
+        model: A transformers model in evaluation mode, perhaps with an adapter of peft on top. A class without a record in
+            :data:`~deixis.models.families.FAMILIES` is resolved by its structure.
         processor: Its processor, with a tokenizer and a chat template.
         name: What results call it; None for the name it was loaded from.
         revision: Recorded with results.
-        check: Whether to check the record by effect.
+        check: Whether to check the record by effect; ``"full"`` for the slow checks too.
 
     Raises:
-        ModelError: No record for its family, training mode, no processor, or a check that fails.
+        ModelError: No record for its family and none found, training mode, text only, no processor, an adapter that adds
+            tokens, or a check that fails.
     """
+    _checked_option(check)
     if getattr(model, "training", False):
         raise ModelError("the model is in training mode, where dropout changes what is seen; call model.eval() first.")
     if not hasattr(processor, "tokenizer") or not hasattr(processor, "image_processor"):
         raise ModelError(f"{type(processor).__name__} is no processor of pictures and text; give what AutoProcessor loads.")
+    model = _below_adapter(model)
     config = model.config
+    if config.get_text_config() is config:
+        raise ModelError(f"{type(model).__name__} takes text only; deixis needs a model that takes pictures too.")
     if not getattr(config, "architectures", None):
         config.architectures = [type(model).__name__]
+
+    def vlm_of(family: Family) -> VLM:
+        known = name or getattr(config, "_name_or_path", "") or type(model).__name__
+        return VLM(model=model, processor=processor, family=family, name=known, revision=revision)
+
     try:
-        family = family_of(config)
-    except KeyError as error:
-        raise ModelError(error.args[0]) from error
-    vlm = VLM(
-        model=model,
-        processor=processor,
-        family=family,
-        name=name or getattr(config, "_name_or_path", "") or type(model).__name__,
-        revision=revision,
-    )
-    if check:
-        for done in check_vlm(vlm):
-            if done.passed is False:
-                raise ModelError(f"{vlm.name} does not fit the record of {family.architecture}: {done.said}")
-    return vlm
+        vlm = vlm_of(family_of(config))
+    except KeyError:
+        vlm = _resolved(vlm_of, model)
+    return _checked(vlm, check)
+
+
+def _checked_option(check: bool | str) -> None:
+    if check not in (True, False, "full"):
+        raise ModelError(f"check={check!r} is not one of: True, False, 'full'.")
+
+
+def _checked(vlm: VLM, check: bool | str) -> VLM:
+    """The model with what could not be checked, once nothing fails."""
+    if not check:
+        return replace(vlm, unchecked=("nothing was checked: check=False.",))
+    done = check_vlm(vlm, full=check == "full")
+    for one in done:
+        if one.passed is False:
+            raise ModelError(f"{vlm.name} does not fit the record of {vlm.family.architecture}: {one.said}")
+    return replace(vlm, unchecked=tuple(f"{one.name}: {one.said}" for one in done if one.passed is None))
+
+
+def _resolved(vlm_of: Callable[[Family], VLM], model: Any) -> VLM:
+    try:
+        return resolve(vlm_of, model, model.config.architectures[0])
+    except ResolveError as error:
+        raise ModelError(str(error)) from error
+
+
+def _below_adapter(model: Any) -> Any:
+    """The model that an adapter of peft was put into; its layers hold the adapter, so that nothing of it is lost.
+
+    Raises:
+        ModelError: The adapter lies outside the layers: it puts tokens or keys before the prompt.
+    """
+    if not hasattr(model, "peft_config") or not hasattr(model, "get_base_model"):
+        return model
+    for name, settings in model.peft_config.items():
+        if getattr(settings, "is_prompt_learning", False):
+            raise ModelError(
+                f"the adapter {name!r} ({settings.peft_type}) puts positions of its own before the prompt, which no role knows; "
+                "use an adapter that changes weights, such as LoRA."
+            )
+    return model.get_base_model()
 
 
 def _refuse_unknown(name: str, source: str) -> None:

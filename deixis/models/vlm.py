@@ -24,6 +24,8 @@ class VLM:
     family: Family
     name: str
     revision: str | None = None
+    unchecked: tuple[str, ...] = ()
+    """Checks that could not run on this model, each with its reason; see :func:`deixis.models.checks.check_vlm`."""
 
     def __repr__(self) -> str:
         return f"VLM({self.name!r}, {self.family.architecture}, {self.n_layers} layers of width {self.d_model}, {self.device})"
@@ -120,7 +122,8 @@ class VLM:
     @property
     def device(self) -> torch.device:
         """Where the inputs go: the embeddings' device."""
-        return self.model.get_submodule(self.family.embeddings).weight.device
+        device = self.model.get_submodule(self.family.embeddings).weight.device
+        return self.model.device if device.type == "meta" else device  # weights that are kept elsewhere until needed
 
     @property
     def tokenizer(self) -> Any:
