@@ -272,3 +272,14 @@ def test_what_cannot_be_fitted_is_refused(changed, said):
     given = {"X": data("tall"), "y": values(data("tall"))[:, 0], "folds": FOLDS} | changed
     with pytest.raises(ValueError, match=said):
         fit_many(given.pop("X"), given.pop("y"), given.pop("folds"), **given)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("kind", ["ridge", "discriminant", "logistic", "mean_difference"])
+def test_a_cuda_device_gives_what_the_processor_gives(kind):
+    X = data("wide")
+    y = values(X) if kind == "ridge" else classes(X)
+    here = fit_many(X, y, FOLDS, kind=kind, alphas=ALPHAS, keep=("predictions", "coefficients"))
+    there = fit_many(X, y, FOLDS, kind=kind, alphas=ALPHAS, keep=("predictions", "coefficients"), device="cuda")
+    np.testing.assert_allclose(there.predictions, here.predictions, rtol=1e-8, atol=1e-9)
+    close(there.coef, here.coef)
