@@ -4,6 +4,7 @@ import hashlib
 import inspect
 import json
 import math
+from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
@@ -39,7 +40,8 @@ def test_the_standard_set_is_the_one_that_was_first_published():
     what = [item.seen() | {"images": [image.key for image in item.images]} for item in STANDARD]
     told = hashlib.sha256(json.dumps(what, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     assert told == "5f927b9d61800da1c4cb6d489160d849a40f42e028704fd8a4b262cfb9bd4a7b"
-    assert memory_game(size=64).fingerprint == "7a03f2bb733ad523eaefd3cb96b697b437233e825d740e3813857cfbbf3f03ee"
+    if find_spec("embreex") is not None:  # without Embree pictures differ by next to nothing, but they do
+        assert memory_game(size=64).fingerprint == "7a03f2bb733ad523eaefd3cb96b697b437233e825d740e3813857cfbbf3f03ee"
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from deixis.benchmarks.memory_scenes import ADDRESSEES, CAMERA_SIDES
 from deixis.benchmarks.render import FAST, draw, memory_scene
 
 SMALL = {"languages": ("en",), "shapes": ("star",), "colours": ("red",)}
-EVERY = memory_game(**SMALL, camera_sides=tuple(CAMERA_SIDES), addressees=tuple(ADDRESSEES), size=96)
+EVERY = memory_game(**SMALL, camera_sides=tuple(CAMERA_SIDES), addressees=tuple(ADDRESSEES), size=64)
 
 
 def objects(item):
@@ -26,7 +26,7 @@ def test_sides_and_addressees_multiply_the_scenes_and_are_groups():
 
 
 def test_without_them_nothing_is_added_and_the_standard_part_is_the_standard_set():
-    standard = memory_game(**SMALL, size=96)
+    standard = memory_game(**SMALL, size=64)
     assert not {"camera_side", "addressee"} & set(standard[0].groups)
     part = EVERY.filter(lambda item: (item.groups["camera_side"], item.groups["addressee"]) == ("centre", "none"))
     assert [item.images[0].key for item in part] == [item.images[0].key for item in standard]

@@ -33,6 +33,19 @@ def test_both_tracers_cast_the_same_shadows() -> None:
     assert 0.05 < one.mean() < 0.95
 
 
+def test_an_addressee_seen_from_the_side_is_the_same_to_both() -> None:
+    scene = memory_scene(Figure(shape="star", colour="red", distance_m=0.6, addressee_m=1.5))
+    view = Camera(x_m=0.6, yaw_deg=15.0).view(64)
+    rows, columns = np.mgrid[0:64, 0:64]
+    direction = view.rays(columns.ravel() + 0.5, rows.ravel() + 0.5).astype(np.float32)
+    origin = np.broadcast_to(np.array(view.position, np.float32), direction.shape)
+    one, two = Tracer(scene).first(origin, direction), NumpyTracer(scene).first(origin, direction)
+    assert (one.object == two.object).mean() > 0.999
+    assert (one.object == scene.names.index("addressee")).mean() > 0.01
+    same = one.object == two.object
+    np.testing.assert_allclose(one.depth[same], two.depth[same], rtol=1e-5)
+
+
 def test_pictures_without_embree_differ_by_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     scene, view = memory_scene(Figure(shape="cross", colour="blue", distance_m=1.5)), Camera().view(64)
     with_embree = draw(scene, view, STANDARD)
