@@ -51,22 +51,28 @@ def discriminant(
     _, cross = _moments(space, member)
     size = _sizes(space, member)
     inverse = _inverse(size)
-    cross = xp.moveaxis(cross, 1, 2)  # subset target axis output
-    length = space.length[:, None, :, None]
+    n_classes = member.shape[-1]
+    length = space.length[:, None, :]
+    penalty = like(np.asarray(alphas, dtype=np.float64), member)[None, :, None]
     over = xp.where(length > 0, 1 / xp.where(length > 0, length, 1), 0)
-    turned = xp.moveaxis(cross, -1, -2)
-    total = size.sum(-1)[..., None]
-    unit = like(np.eye(member.shape[-1]), member)
-    # Indicators have covariance diag(N) - N N' / n; what the axes hold of it is their cross products.
-    outside = size[..., None] * (unit - (size / total)[..., None, :]) - turned @ (cross * over)
-    shares = (size / total)[..., None] * (size > 0)[..., None, :] + unit * (size == 0)[..., None]
-    for alpha in alphas:
-        shrunk = cross / (length + alpha)
-        residual = outside + turned @ (shrunk * over) * alpha
-        left = xp.linalg.inv(residual * inverse[..., None, :] + shares)
-        coef = shrunk @ (inverse[..., None] * left)
-        offset = -0.5 * (inverse[..., None] * (turned @ coef)).diagonal(0, -2, -1)
-        yield xp.moveaxis(coef, 2, 1), _unless_absent(size, offset)
+    # Sums over the axes of products of two classes, for all penalties in one product of matrices.
+    pairs = (cross[..., :, None] * cross[..., None, :]).reshape(*cross.shape[:2], -1)
+    inside, between, residual = (
+        (weights @ pairs).reshape(len(pairs), -1, *size.shape[1:], n_classes)
+        for weights in (over, 1 / (length + penalty), over * (penalty / (length + penalty)))
+    )
+    unit = like(np.eye(n_classes), member)
+    share = size / size.sum(-1)[..., None]
+    # Indicators have covariance diag(N) - N N' / n; what the axes do not hold of it no penalty changes.
+    outside = size[..., None] * (unit - share[..., None, :]) - inside[:, 0]
+    ends = share[..., None] * (size > 0)[..., None, :] + unit * (size == 0)[..., None]
+    left = xp.linalg.inv((residual + outside[:, None]) * inverse[:, None, :, None, :] + ends[:, None])
+    mixed = inverse[:, None, :, :, None] * left
+    offset = -0.5 * (inverse[:, None, :, :, None] * (between @ mixed)).diagonal(0, -2, -1)
+    for a, alpha in enumerate(alphas):
+        shrunk = cross / (space.length + alpha)[:, :, None, None]
+        coef = sum(shrunk[..., k, None] * mixed[:, None, a, :, k] for k in range(n_classes))
+        yield coef, _unless_absent(size, offset[:, a])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +136,7 @@ def fits(
 ) -> Iterator[tuple[slice, Split, RowSpace | Turned, Iterator[Solution]]]:
     """The solutions of every penalty, for as many training sets at a time as memory allows, and the space that they live in."""
     Y = like(coded, X)
-    for part, split, items in standardised(X, weight, per_item=4 * coded[0].size):
+    for part, split, items in standardised(X, weight, per_item=(4 + coded.shape[-1]) * coded[0].size):
         given = Y[like(split.rows, X)]
         large = isinstance(items.span, np.ndarray) and min(items.span.shape[1:]) >= LARGE
         solved = tridiagonal_ridge(items, given, alphas) if kind == "ridge" and large else None
