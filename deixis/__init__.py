@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from deixis.analyses import attention_collapse as attention_collapse
     from deixis.analyses import attention_map as attention_map
     from deixis.analyses import attention_summary as attention_summary
+    from deixis.analyses import attribution as attribution
     from deixis.analyses import behaviour as behaviour
     from deixis.analyses import compare as compare
+    from deixis.analyses import contrast_direction as contrast_direction
     from deixis.analyses import decision_layers as decision_layers
     from deixis.analyses import decode_coordinates as decode_coordinates
     from deixis.analyses import distance_code as distance_code
@@ -28,11 +30,15 @@ if TYPE_CHECKING:
     from deixis.analyses import near_far_pairs as near_far_pairs
     from deixis.analyses import patch_sweep as patch_sweep
     from deixis.analyses import prior_correction as prior_correction
+    from deixis.analyses import probe_direction as probe_direction
     from deixis.analyses import probe_geometry as probe_geometry
     from deixis.analyses import report as report
     from deixis.analyses import run_edits as run_edits
+    from deixis.analyses import scene_kinds as scene_kinds
     from deixis.analyses import scoring_agreement as scoring_agreement
+    from deixis.analyses import steer_sweep as steer_sweep
     from deixis.analyses import transfer as transfer
+    from deixis.analyses import tuned_lens as tuned_lens
     from deixis.benchmarks import Camera as Camera
     from deixis.benchmarks import Item as Item
     from deixis.benchmarks import Items as Items
@@ -56,11 +62,13 @@ _ROOMS = {
     "activations": ("Run", "open_run", "record"),
     "analyses": (
         "CollapseRule",
-        "attention_summary",
-        "attention_map",
         "attention_collapse",
+        "attention_map",
+        "attention_summary",
+        "attribution",
         "behaviour",
         "compare",
+        "contrast_direction",
         "decision_layers",
         "decode_coordinates",
         "distance_code",
@@ -72,11 +80,15 @@ _ROOMS = {
         "near_far_pairs",
         "patch_sweep",
         "prior_correction",
+        "probe_direction",
         "probe_geometry",
         "report",
         "run_edits",
+        "scene_kinds",
         "scoring_agreement",
+        "steer_sweep",
         "transfer",
+        "tuned_lens",
     ),
     "benchmarks": ("Camera", "Item", "Items", "Option", "add_language", "counter_heuristic", "load_items", "memory_game"),
     "hooks": ("AttentionWatch", "AttentionRows", "AttentionPlan", "Direction", "Edit", "Watch"),

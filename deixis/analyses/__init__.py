@@ -11,6 +11,9 @@ from deixis.analyses.attention_sinks import VisualSinks as VisualSinks
 from deixis.analyses.attention_sinks import find_sinks as find_sinks
 from deixis.analyses.attention_summary import AttentionSummary as AttentionSummary
 from deixis.analyses.attention_summary import attention_summary as attention_summary
+from deixis.analyses.attribution import Attribution as Attribution
+from deixis.analyses.attribution import attribution as attribution
+from deixis.analyses.attribution import plot_attribution as plot_attribution
 from deixis.analyses.behaviour import Behaviour as Behaviour
 from deixis.analyses.behaviour import behaviour as behaviour
 from deixis.analyses.behaviour import plot_behaviour as plot_behaviour
@@ -28,6 +31,8 @@ from deixis.analyses.decision import DecisionLayers as DecisionLayers
 from deixis.analyses.decision import decision_layers as decision_layers
 from deixis.analyses.decision import lens_by_region as lens_by_region
 from deixis.analyses.decision import plot_decision_layers as plot_decision_layers
+from deixis.analyses.directions import contrast_direction as contrast_direction
+from deixis.analyses.directions import probe_direction as probe_direction
 from deixis.analyses.distance_code import DistanceCode as DistanceCode
 from deixis.analyses.distance_code import distance_code as distance_code
 from deixis.analyses.distance_code import plot_distance_code as plot_distance_code
@@ -57,20 +62,30 @@ from deixis.analyses.report import report as report
 from deixis.analyses.run_edits import EditedRun as EditedRun
 from deixis.analyses.run_edits import plot_run_edits as plot_run_edits
 from deixis.analyses.run_edits import run_edits as run_edits
+from deixis.analyses.scene_kinds import SceneKinds as SceneKinds
+from deixis.analyses.scene_kinds import plot_scene_kinds as plot_scene_kinds
+from deixis.analyses.scene_kinds import scene_kinds as scene_kinds
 from deixis.analyses.scoring_agreement import ScoringAgreement as ScoringAgreement
 from deixis.analyses.scoring_agreement import plot_scoring_agreement as plot_scoring_agreement
 from deixis.analyses.scoring_agreement import scoring_agreement as scoring_agreement
 from deixis.analyses.sensitivity import DistanceSensitivity as DistanceSensitivity
 from deixis.analyses.sensitivity import distance_sensitivity as distance_sensitivity
 from deixis.analyses.sensitivity import plot_distance_sensitivity as plot_distance_sensitivity
+from deixis.analyses.steer_sweep import SteerSweep as SteerSweep
+from deixis.analyses.steer_sweep import plot_steer_sweep as plot_steer_sweep
+from deixis.analyses.steer_sweep import steer_sweep as steer_sweep
 from deixis.analyses.transfer import Transfer as Transfer
 from deixis.analyses.transfer import plot_transfer as plot_transfer
 from deixis.analyses.transfer import transfer as transfer
+from deixis.analyses.tuned_lens import TunedLens as TunedLens
+from deixis.analyses.tuned_lens import plot_tuned_lens as plot_tuned_lens
+from deixis.analyses.tuned_lens import tuned_lens as tuned_lens
 
 __all__ = [
     "AttentionCollapse",
     "AttentionMap",
     "AttentionSummary",
+    "Attribution",
     "Behaviour",
     "BestLayer",
     "CollapseRule",
@@ -89,14 +104,19 @@ __all__ = [
     "PatchSweep",
     "PriorCorrection",
     "ProbeGeometry",
+    "SceneKinds",
     "ScoringAgreement",
+    "SteerSweep",
     "Transfer",
+    "TunedLens",
     "VisualSinks",
     "attention_collapse",
     "attention_map",
     "attention_summary",
+    "attribution",
     "behaviour",
     "compare",
+    "contrast_direction",
     "decision_layers",
     "decode_coordinates",
     "distance_code",
@@ -112,6 +132,7 @@ __all__ = [
     "plot_attention_distance",
     "plot_attention_heads",
     "plot_attention_map",
+    "plot_attribution",
     "plot_behaviour",
     "plot_comparison",
     "plot_coordinates",
@@ -126,12 +147,19 @@ __all__ = [
     "plot_prior_correction",
     "plot_probe_geometry",
     "plot_run_edits",
+    "plot_scene_kinds",
     "plot_scoring_agreement",
+    "plot_steer_sweep",
     "plot_transfer",
+    "plot_tuned_lens",
     "prior_correction",
+    "probe_direction",
     "probe_geometry",
     "report",
     "run_edits",
+    "scene_kinds",
     "scoring_agreement",
+    "steer_sweep",
     "transfer",
+    "tuned_lens",
 ]

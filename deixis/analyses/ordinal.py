@@ -96,7 +96,8 @@ def _minimise(
 def nominal_explained(x: Float[np.ndarray, " item"], shares: Float[np.ndarray, "item term"]) -> float:
     """What :attr:`OrdinalFit.explained` is for the multinomial logit, in which each term has a slope of its own.
 
-    The most that a fit linear in x can reach; how far the ordinal fit stays below it is what the order of the terms costs.
+    For comparison with the ordinal fit. For two terms both are the logistic regression; for three they are different curves and
+    neither contains the other, so that only a clear gap between them says that the order of the terms does not hold.
     """
     from scipy.optimize import minimize
     from scipy.special import log_softmax

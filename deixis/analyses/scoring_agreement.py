@@ -151,11 +151,12 @@ def plot_scoring_agreement(frame: "pd.DataFrame", ax: "Axes | None" = None) -> "
     several = frame["model"].nunique() > 1
     ax = axes(ax, 5.2, 0.9 + 0.35 * len(groups))
     for place, (_, part) in enumerate(groups):
-        for number, row in enumerate(part.itertuples()):
-            y = float(place + (number - 1) * 0.2)
-            label = f"{row.one} and {row.other}".replace("_", " ") if place == 0 else None
-            ax.plot([row.low, row.high], [y, y], color=SERIES[number], linewidth=1.4)
-            ax.plot([row.agreement], [y], "o", color=SERIES[number], markersize=4, label=label)
+        numbers = part[["agreement", "low", "high"]].to_numpy(float)
+        for number, (one, other) in enumerate(zip(part["one"], part["other"], strict=True)):
+            y = place + (number - 1) * 0.2
+            label = f"{one} and {other}".replace("_", " ") if place == 0 else None
+            ax.plot(numbers[number, 1:], [y, y], color=SERIES[number], linewidth=1.4)
+            ax.plot(numbers[number, :1], [y], "o", color=SERIES[number], markersize=4, label=label)
     names = [f"{model}, {language_name(str(code))}" if several else language_name(str(code)) for (model, code), _ in groups]
     ax.set_yticks(range(len(groups)), names)
     ax.invert_yaxis()

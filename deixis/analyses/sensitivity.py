@@ -52,7 +52,7 @@ class DistanceSensitivity:
         determine the distance, as in the standard scenes. ``monotone``: whether over regions 1, 2, 3 the mean share of the
         proximal term falls at each step and the distal's rises; ``monotone_share``: in how many bootstrap draws.
         ``ordinal_slope``: log-odds of a later term per metre in the cumulative logit fit, ``ordinal_explained`` the share of
-        the information about the terms that it accounts for, ``nominal_explained`` the most that a fit without an order can;
+        the information about the terms that it accounts for, ``nominal_explained`` what a fit without an order reaches;
         ``best_order``: the order of the terms (up to its reverse) whose ordinal fit is best. ``n`` items of ``n_figures``
         figures.
         """

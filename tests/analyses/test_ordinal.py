@@ -84,7 +84,7 @@ def test_what_does_not_depend_on_x_is_not_explained():
     assert np.isnan(nominal_explained(np.ones(80), RNG.dirichlet((1, 1), size=80)))
 
 
-def test_the_unordered_fit_is_never_worse_and_equal_for_two_terms():
+def test_the_unordered_fit_is_that_of_scikit_learn_and_equal_to_the_ordered_one_for_two_terms():
     two = RNG.dirichlet((2, 1), size=80)
     assert nominal_explained(X, two) == pytest.approx(fit_ordinal(X, two).explained, abs=1e-6)
     # A middle term that is far rarer in the middle than any order allows: only a slope of its own follows it.
