@@ -36,11 +36,11 @@ class Coordinates:
     layer: int
     """Chosen on other folds, for all axes together."""
     axes: tuple[str, ...]
-    score: Float[np.ndarray, "axis metric"]
+    score: Float[np.ndarray, "axis_and_joint metric"]
     """Of every axis, and last of all together; metrics are R2 and the error in the targets' unit."""
-    low: Float[np.ndarray, "axis metric"]
-    high: Float[np.ndarray, "axis metric"]
-    chance: Float[np.ndarray, "axis metric"]
+    low: Float[np.ndarray, "axis_and_joint metric"]
+    high: Float[np.ndarray, "axis_and_joint metric"]
+    chance: Float[np.ndarray, "axis_and_joint metric"]
     true: Float[np.ndarray, "axis item"]
     decoded: Float[np.ndarray, "axis item"]
     groups: Shaped[np.ndarray, " item"]

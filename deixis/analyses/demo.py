@@ -9,10 +9,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from deixis.activations import Run
-    from deixis.analyses.findings import Findings
+    from deixis.analyses.findings import Beside, Findings
     from deixis.benchmarks import Items
+    from deixis.models import VLM
 
 DEMO_MODELS = ("pico", "pico-collapsed")
+DEMO_DECOUPLED = 80
+"""Scenes in which distance, image height and size are independent, drawn for the first model."""
 DEMO_COLUMNS = {
     "model": "model",
     "layer": "best\nlayer",
@@ -47,10 +50,19 @@ def demo_items() -> "Items":
     return real + real.with_condition("blank")
 
 
+def demo_decoupled() -> "Items":
+    """Decoupled scenes, the demonstratives asked for in English, and again with a blank picture."""
+    from deixis.benchmarks import memory_game
+
+    real = memory_game(languages=("en",), decouple=True, n=DEMO_DECOUPLED)
+    return real + real.with_condition("blank")
+
+
 def run_demo(
     out: str | Path,
     models: Sequence[str] = DEMO_MODELS,
     items: "Items | None" = None,
+    decoupled: "Items | None" = None,
     *,
     draw: "Callable[[Items], None]" = lambda _: None,
     progress: bool = True,
@@ -62,6 +74,8 @@ def run_demo(
         out: Folder for one run per model and ``report.html``; finished runs that lie there are used again.
         models: Names or folders.
         items: None for :func:`demo_items`.
+        decoupled: For the first model, beside which its sweeps are shown; None for :func:`demo_decoupled` if ``items`` is None
+            too, else for none.
         draw: Called with the items when the models are loaded: the place to draw the pictures in several processes.
         progress: Show a progress bar on stderr if that is a terminal.
         say: Told what is being done.
@@ -70,6 +84,7 @@ def run_demo(
         ValueError: No model or an unknown one, items that are too few for its probes, or ``out`` holds runs of other settings.
     """
     from deixis.activations import record
+    from deixis.analyses.demo_edits import demo_patches, demo_steers
     from deixis.analyses.findings import find
     from deixis.analyses.report import checked_path, write_report
     from deixis.models import load
@@ -79,13 +94,19 @@ def run_demo(
     out = Path(out)
     path = checked_path(out / "report.html")
     asked = demo_items() if items is None else items
+    apart = demo_decoupled() if items is None and decoupled is None else decoupled
     vlms = {vlm.name: vlm for vlm in map(load, models)}
-    draw(asked)
+    draw(asked if apart is None else asked + apart)
     runs = []
     for name, vlm in vlms.items():
         say(f"recording {name}")
         runs.append(record(vlm, asked, out / Path(name).name, progress=progress))
-    findings = find(runs, vlms, reference="synthetic", say=say)
+    first, vlm = next(iter(vlms.items()))
+    say(f"recording what {first} is read beside")
+    beside = {first: _beside(vlm, asked, apart, out / Path(first).name, progress=progress)}
+    say("patching and steering")
+    edits = {"patches": demo_patches(runs, vlms), "steers": demo_steers(runs, vlms)}
+    findings = find(runs, vlms, reference="synthetic", say=say, beside=beside, **edits)
     if findings.without_sweep:
         raise ValueError(findings.without_sweep[0])
     say("writing the report")
@@ -97,6 +118,29 @@ def run_demo(
         conclusions={name: findings.gap.conclusion(name) for name in findings.models},
         in_words=in_words(findings.gap.to_frame()),
         report=path,
+    )
+
+
+def _beside(vlm: "VLM", asked: "Items", apart: "Items | None", folder: Path, *, progress: bool) -> "Beside":
+    """The first model untrained, on the questions that are probed, and on decoupled scenes; without written answers."""
+    from deixis.activations import record
+    from deixis.analyses.findings import SWEEP_ROLES, Beside
+    from deixis.models import untrained
+
+    kept = {"roles": SWEEP_ROLES, "answers": False, "progress": progress}
+    probed = asked.filter(lambda item: item.condition == "real" and item.task == "demonstrative")
+    fresh = untrained(vlm)
+
+    def kept_as(name: str, model: "VLM", items: "Items | None") -> "Run | None":
+        return (
+            record(model, items, folder.with_name(f"{folder.name}-{name}"), **kept) if items is not None and len(items) else None
+        )
+
+    real = None if apart is None else apart.filter(lambda item: item.condition == "real")
+    return Beside(
+        untrained=kept_as("untrained", fresh, probed),
+        decoupled=kept_as("decoupled", vlm, apart),
+        decoupled_untrained=kept_as("decoupled-untrained", fresh, real),
     )
 
 

@@ -1,7 +1,7 @@
 """Everything that the report and the demo show, computed once."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +14,28 @@ if TYPE_CHECKING:
     from deixis.activations import Run
     from deixis.analyses.encoding_gap import EncodingGap
     from deixis.analyses.layer_sweep import LayerSweep
+    from deixis.analyses.patch_sweep import PatchSweep
+    from deixis.analyses.steer_sweep import SteerSweep
     from deixis.benchmarks import Items
     from deixis.models import VLM
 
 SWEEP_TARGETS = ("distance_m", "region")
 SWEEP_ROLES = ("answer", "object")
+N_BOOTSTRAP = 100
+"""Draws of each interval in a report: they are most of its work."""
 NO_TERMS = "no demonstratives were asked for, or they begin with the same token, so that a lens can't tell them apart."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """Further runs of a model that its run is read beside."""
+
+    untrained: "Run | None" = None
+    """The same items through :func:`deixis.untrained`."""
+    decoupled: "Run | None" = None
+    """Scenes in which distance, image height and size are independent: ``memory_game(decouple=True)``."""
+    decoupled_untrained: "Run | None" = None
+    """These through the untrained model."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +61,16 @@ class Findings:
     gap: "EncodingGap"
     vlms: Mapping[str, "VLM"]
     """Models that are in memory, by name; what needs a model that is not among them says so."""
+    beside: Mapping[str, Beside] = field(default_factory=dict)
+    """Further runs, by model."""
+    decoupled: "pd.DataFrame | None" = None
+    """The frames of the sweeps over decoupled scenes, as ``sweeps``; None without such runs."""
+    decoupled_best: "pd.DataFrame | None" = None
+    """As ``best``."""
+    patches: "tuple[PatchSweep, ...]" = ()
+    """Patch sweeps of these models, which the gap rests on too."""
+    steers: "tuple[SteerSweep, ...]" = ()
+    """Steering of these models."""
 
     @property
     def models(self) -> list[str]:
@@ -57,6 +83,10 @@ def find(
     vlms: Mapping[str, "VLM"] | None = None,
     reference: str | Path | None = "auto",
     say: Callable[[str], None] = lambda _: None,
+    *,
+    beside: Mapping[str, Beside] | None = None,
+    patches: "Sequence[PatchSweep]" = (),
+    steers: "Sequence[SteerSweep]" = (),
 ) -> Findings:
     """Run every analysis of this version on finished runs.
 
@@ -66,6 +96,9 @@ def find(
             from a hub.
         reference: As for :func:`deixis.behaviour`; ``"auto"`` is the synthetic speaker where every model is bundled, else none.
         say: Told what is being computed.
+        beside: Further runs, by model: an untrained model, decoupled scenes.
+        patches: Patch sweeps of the models, as evidence of use.
+        steers: Steering of the models, to be shown.
 
     Raises:
         ValueError: No run, or two runs of one model.
@@ -78,19 +111,22 @@ def find(
     _check_distinct(runs)
     reference = _reference(runs, reference)
     say("probing the layers")
-    swept = [_sweeps(run) for run in runs]
+    others = beside or {}
+    swept = [_sweeps(run, others.get(run.settings["model"], Beside()).untrained) for run in runs]
+    decoupled = [_sweeps(one.decoupled, one.decoupled_untrained) for one in others.values() if one.decoupled is not None]
+    apart = [sweep for found, _ in decoupled for sweep in found]
     sweeps = [sweep for found, _ in swept for sweep in found]
     say("following the logits")
     lenses, without_lens = _lenses(runs, vlms or {})
     say("comparing the answers")
     behaviours = [behaviour(run, reference=reference) for run in runs]
     say("weighing encoding against use")
-    gap = encoding_gap(list(runs))
+    gap = encoding_gap(list(runs), patches=list(patches) or None)
     return Findings(
         runs=tuple(runs),
         sweeps=_joined([sweep.to_frame() for sweep in sweeps]),
         best=_joined([best_rows(sweep) for sweep in sweeps]),
-        without_sweep=tuple(reason for _, refused in swept for reason in refused),
+        without_sweep=tuple(reason for _, refused in swept + decoupled for reason in refused),
         lens=_joined(lenses),
         without_lens=without_lens,
         distributions=pd.concat([b.to_frame() for b in behaviours], ignore_index=True),
@@ -98,6 +134,11 @@ def find(
         reference=None if reference is None else str(reference),
         gap=gap,
         vlms=vlms or {},
+        patches=tuple(patches),
+        steers=tuple(steers),
+        beside=others,
+        decoupled=_joined([sweep.to_frame() for sweep in apart]) if apart else None,
+        decoupled_best=_joined([best_rows(sweep) for sweep in apart]) if apart else None,
     )
 
 
@@ -152,7 +193,7 @@ def _reference(runs: Sequence["Run"], reference: str | Path | None) -> str | Pat
     return "synthetic" if all(run.settings["model"] in BUNDLED for run in runs) else None
 
 
-def _sweeps(run: "Run") -> tuple[list["LayerSweep"], list[str]]:
+def _sweeps(run: "Run", untrained: "Run | None" = None) -> tuple[list["LayerSweep"], list[str]]:
     """A sweep of every target that the real items have in two values or more, at every role that was recorded; and refusals."""
     from deixis.analyses.layer_sweep import layer_sweep
     from deixis.probes import NotEnoughDataError
@@ -163,7 +204,7 @@ def _sweeps(run: "Run") -> tuple[list["LayerSweep"], list[str]]:
     found, refused = [], []
     for target, role in product(targets, roles):
         try:
-            found.append(layer_sweep(run, target=target, role=role))
+            found.append(layer_sweep(run, target=target, role=role, untrained=untrained, n_bootstrap=N_BOOTSTRAP))
         except NotEnoughDataError as error:
             refused.append(f"No sweep of {target} at {role} for {run.settings['model']}: {error}")
     return found, refused

@@ -30,7 +30,7 @@ def sweep_panels(frame: "pd.DataFrame") -> list[Panel]:
             for top in part.nlargest(1, "score").itertuples()
         )
         title = f"{target} at the {role} token{'s' if role != 'answer' else ''}"
-        draw = _titled(plot_layer_sweep, _plain(rows), title)
+        draw = titled(plot_layer_sweep, plain(rows), title)
         panels.append(panel(draw, f"{title}, {_METRICS[str(metric)]} by layer: {tops}.", f"sweep{number}"))
     return panels
 
@@ -44,7 +44,7 @@ def lens_panels(frame: "pd.DataFrame") -> list[Panel]:
         ends = ", ".join(f"{prob:.2f} in region {region}" for region, prob in last.items())
         alt = f"{model}: median share of the proximal term by layer, ending at {ends}."
         regions = dict(zip(rows["item"], rows["region"], strict=True))
-        draw = _titled(partial(plot_logit_lens, regions=regions), _plain(rows), str(_plain(rows)["model"].iloc[0]))
+        draw = titled(partial(plot_logit_lens, regions=regions), plain(rows), str(plain(rows)["model"].iloc[0]))
         panels.append(panel(draw, alt, f"lens{number}"))
     return panels
 
@@ -61,12 +61,14 @@ def behaviour_panels(frame: "pd.DataFrame") -> list[Panel]:
             for model, part in proximal.groupby("model", sort=False)
         )
         alt = f"{language_name(str(language))}: share of the proximal term in regions 1, 2, 3: {said}."
-        draw = _titled(plot_behaviour, _plain(rows), None)
+        draw = titled(plot_behaviour, plain(rows), None)
         panels.append(panel(draw, alt, f"terms{number}", height=0.9 + 0.85 * models))
     return panels
 
 
-def _titled(plot: Callable[..., "Axes"], rows: "pd.DataFrame", title: str | None) -> Callable[["Axes"], None]:
+def titled(plot: Callable[..., "Axes"], rows: "pd.DataFrame", title: str | None) -> Callable[["Axes"], None]:
+    """What draws a plot with a title over it and its legend below."""
+
     def draw(ax: "Axes") -> None:
         plot(rows, ax=ax)
         if title is not None:
@@ -90,6 +92,6 @@ def _legend_below(ax: "Axes") -> None:
     ax.figure.legend([h for h in handles if h is not None], labels, **place)
 
 
-def _plain(frame: "pd.DataFrame") -> "pd.DataFrame":
+def plain(frame: "pd.DataFrame") -> "pd.DataFrame":
     """Names as they are: matplotlib would take what stands between dollar signs for a formula."""
     return frame.assign(model=frame["model"].astype(str).str.replace("$", r"\$", regex=False))

@@ -1,13 +1,18 @@
 """What the layers hold: probes and the lens."""
 
-from typing import Annotated
+import math
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deixis.cli.app import app
-from deixis.cli.options import RunFolder, Written
+from deixis.cli.options import RunFolder, Written, listed
 from deixis.cli.output import answered, filled, spread
-from deixis.console import Outcome, command, records, table
+from deixis.console import Outcome, command, is_watched, records, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
 
 
 @command(app, "probe")
@@ -15,22 +20,61 @@ def probe(
     run: RunFolder,
     target: Annotated[str, typer.Option(help="What to decode: distance_m, region, x_m, ...", show_default=False)],
     role: Annotated[str, typer.Option(help="At which token positions.")] = "answer",
+    site: Annotated[str, typer.Option(help="Where in the model: resid, merger_in, vision, ... as recorded.")] = "resid",
+    controls: Annotated[
+        str,
+        typer.Option(
+            help="'default': what the run allows; 'all': also an untrained model and a blank picture, recorded beside the run if "
+            "they are missing; or names with commas between, such as task,permutation."
+        ),
+    ] = "default",
+    language: Annotated[str | None, typer.Option(help="A language's code, or 'each'.", show_default=False)] = None,
     out: Written = None,
 ) -> Outcome:
-    """Decode a target from every layer, with its control task and interval."""
+    """Decode a target from every layer, beside everything that could have given the score as well."""
     import deixis as dx
+    from deixis.cli.controls import recorded_controls
 
-    sweep = dx.layer_sweep(dx.open_run(run), target=target, role=role)
+    opened = dx.open_run(run)
+    beside = recorded_controls(opened, role, target) if controls == "all" else {}
+    asked = controls if controls in ("default", "all") else tuple(listed(controls))
+    sweep = dx.layer_sweep(
+        opened, target, role=role, site=site, controls=asked, language=language, progress=is_watched(), **beside
+    )
     frame = sweep.to_frame()
-    headings = {"metric": "metric", "layer": "layer", "score": "score", "low": "low", "high": "high", "chance": "chance"}
-    headings |= {"control": "control", "selectivity": "selectivity", "p_value": "p"}
-    best = sweep.best()
+    best = [sweep.best(language=spoken) for spoken in dict.fromkeys(frame["language"])]
     return answered(
         sweep,
         out,
-        (table(frame, filled(frame, headings)), "", f"{best}."),
-        {"rows": records(frame), "best": records(best.to_frame())[0]},
+        (_curve(frame, best[0].metric), "", *(f"{one}." for one in best)),
+        {"rows": records(frame), "best": records(best[0].to_frame())[0]},
     )
+
+
+_WORDS = {"r2": "R2", "balanced_accuracy": "accuracy"}
+_KEY = (
+    "chance {chance:.2f}; control: a random label per figure; p: the scenes' labels exchanged, the best layer counts; nuis.: "
+    "image height, size and brightness alone; resid.: with these taken out (-: not identifiable); untr.: random weights; blank: "
+    "a grey picture; bits: code length in bits per item"
+)
+
+
+def _curve(frame: "pd.DataFrame", metric: str) -> "Table":
+    """The layers' scores as a table that fits a narrow terminal, with a key to its columns."""
+    from deixis.analyses.report_tables import spans
+
+    rows = frame[frame["metric"] == metric]
+    p = ["-" if math.isnan(value) else f"{value:.3f}" for value in rows["p_value"]]
+    rows = rows.assign(interval=spans(rows), p=p)
+    headings = {"language": ""} if frame["language"].nunique() > 1 else {}
+    headings |= {"layer": "layer", "score": _WORDS.get(metric, metric), "interval": "95 % interval", "control": "control"}
+    kept = filled(rows, headings | {"p_value": "p", "nuisance": "nuis.", "residual": "resid.", "untrained": "untr."})
+    kept |= filled(rows, {"blank": "blank", "bits": "bits"})
+    if rows["low"].isna().all():
+        del kept["interval"]
+    shown = table(rows, {"p" if name == "p_value" else name: heading for name, heading in kept.items()})
+    shown.caption, shown.caption_justify = _KEY.format(chance=rows["chance"].iloc[0]), "left"
+    return shown
 
 
 @command(app, "lens")

@@ -260,7 +260,7 @@ def _scores(
     scored = np.array([other.score for other in others]).reshape(-1, len(metrics))
     draws = work.bootstrap(X, target, group, counts.n_bootstrap)
     low, high = interval(metrics, found.score, draws, level)
-    nuisance, residual = _nuisances(work, X, target, group, fold, nuisances)
+    nuisance, residual = _nuisances(work, X, target, found.predicted, group, fold, nuisances)
     bits, baseline = _bits(work, X, target, group, counts.n_orders)
     return ProbeScores(
         kind=work.method.kind,
@@ -291,6 +291,7 @@ def _nuisances(
     work: Procedure,
     X: Float[np.ndarray, "item feature"],
     target: Shaped[np.ndarray, " item"],
+    predicted: Shaped[np.ndarray, " item"],
     group: Int[np.ndarray, " item"],
     fold: Int[np.ndarray, " item"],
     nuisances: Float[np.ndarray, "item nuisance"] | None,
@@ -303,7 +304,7 @@ def _nuisances(
     # Nuisances that never vary say nothing; one column of zeros lets the probe say so.
     alone = alone if alone.shape[1] else np.zeros((len(X), 1))
     nuisance = work.outcomes(alone, [target], weight, fold)[0].score
-    residual = residual_scores(Division(X, weight, fold), work.method, target, nuisances, work.penalties, knots)
+    residual = residual_scores(Division(X, weight, fold), work.method, target, predicted, nuisances, work.penalties, knots)
     return nuisance, residual
 
 

@@ -1,11 +1,10 @@
 """What travels with a target: natural cubic splines of it, and probes of what it leaves unexplained."""
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from deixis.probes.classes import one_hot
 from deixis.probes.nested import Division, Method
-from deixis.probes.row_space import FLAT
 from deixis.probes.scores import METRICS, SCORES
 
 IDENTIFIABLE = 0.01
@@ -23,9 +22,9 @@ def spline_basis(
 ) -> Float[np.ndarray, "item column"]:
     """Natural cubic splines of each nuisance, added up: no products between nuisances.
 
-    Knots lie at quantiles of ``seen``; beyond the outer ones the splines are straight lines (Hastie, Tibshirani and Friedman,
-    *The Elements of Statistical Learning*, 2nd ed., eq. 5.4 and 5.5). A nuisance with two distinct values gives one column, a
-    constant one none.
+    Knots lie at quantiles of the distinct values of ``seen``; beyond the outer ones the splines are straight lines (Hastie,
+    Tibshirani and Friedman, *The Elements of Statistical Learning*, 2nd ed., eq. 5.4 and 5.5). A nuisance with two distinct
+    values gives one column, a constant one none.
     """
     columns = [column for v, s in zip(values.T, seen.T, strict=True) for column in _natural_spline(v, s, knots)]
     return np.stack(columns, axis=1) if columns else np.empty((len(values), 0))
@@ -36,7 +35,7 @@ def _natural_spline(values: Float[np.ndarray, " item"], seen: Float[np.ndarray, 
     if not span > 0:
         return []
     x, known = (values - seen.min()) / span, (seen - seen.min()) / span
-    at = np.unique(np.quantile(np.unique(known), np.linspace(0, 1, knots)))
+    at = np.unique(np.quantile(np.unique(known), np.linspace(0, 1, knots), method="nearest"))
     last = at[-1]
 
     def bend(knot: float) -> Float[np.ndarray, " item"]:
@@ -59,119 +58,77 @@ def residual_scores(
     division: Division,
     method: Method,
     target: Shaped[np.ndarray, " item"],
+    predicted: Shaped[np.ndarray, " item"],
     nuisances: Float[np.ndarray, "item nuisance"],
     alphas: tuple[float, ...],
     knots: int,
 ) -> Float[np.ndarray, " metric"]:
-    """Scores of the same nested cross-validation for what the nuisances leave of the target; NaN where they leave nothing.
+    """Scores for what the nuisances leave of the target; NaN where they leave too little to be told from nothing.
 
-    The probe sees the features alone, as always: the nuisances' splines, fitted anew on every training set, change what it is
-    asked for. Values: the probe learns and predicts what the splines leave of the target. Classes: the probe is a penalised
-    discriminant whose class means are those at equal nuisances (partial effects of the classes on the features in a regression
-    on classes and splines, as in an analysis of covariance); what the nuisances do to the features counts as noise. The truth
-    stays the class.
+    Values: the same nested cross-validation, where the probe learns and predicts what the nuisances' splines, fitted anew on
+    every training set, leave of the target.
+
+    Classes: the score of the held-out predictions less what the nuisances alone would make of them. A prediction ``k`` counts
+    ``w_y [y = k] - w_k p_k`` with ``p_k`` the share of class ``k`` at the item's nuisances (splines fitted on the other folds,
+    clipped to shares) and weights ``w`` that balance the classes; ``1/K`` is added. Predictions that follow the nuisances and
+    nothing else have the expectation ``1/K``, however well they predict; where the nuisances say nothing, it is the balanced
+    accuracy.
 
     Not identifiable, and so NaN: the held-out residual of the target (for classes of their indicators) has less than
     :data:`IDENTIFIABLE` of its variance.
+
+    Args:
+        division: The features, in folds.
+        method: The probe.
+        target: Values, or class codes.
+        predicted: Held-out predictions of the target as it is.
+        nuisances: A column each.
+        alphas: Penalties to choose from.
+        knots: Of each nuisance's spline.
     """
-    taken = _Taken(division, method, target, nuisances, alphas, knots)
-    return taken.scores() if taken.identifiable() else np.full(len(METRICS[method.kind]), np.nan)
+    values = target[:, None] if method.kind == "regression" else one_hot(target, int(target.max()) + 1)
+    left = np.empty_like(values)
+    for fold in range(int(division.fold.max()) + 1):
+        own = division.fold == fold
+        left[own] = unexplained(values, nuisances, ~own, knots)[own]
+    if (left**2).sum() < IDENTIFIABLE * ((values - values.mean(axis=0)) ** 2).sum():
+        return np.full(len(METRICS[method.kind]), np.nan)
+    if method.kind == "classification":
+        return np.array([_beyond_shares(predicted, target, values - left)])
+    return _residual_values(division, method, target, nuisances, alphas, knots)
 
 
-class _Taken:
-    """The nested predictions of one target with nuisances taken out."""
-
-    def __init__(
-        self,
-        division: Division,
-        method: Method,
-        target: Shaped[np.ndarray, " item"],
-        nuisances: Float[np.ndarray, "item nuisance"],
-        alphas: tuple[float, ...],
-        knots: int,
-    ) -> None:
-        self.division, self.method, self.target = division, method, target
-        self.nuisances, self.alphas, self.knots = nuisances, alphas, knots
-        self.values = target[:, None] if method.kind == "regression" else one_hot(target, int(target.max()) + 1)
-
-    def left(self, subset: int) -> Float[np.ndarray, "item column"]:
-        train = self.division.keep[subset][self.division.fold]
-        return unexplained(self.values, self.nuisances, train, self.knots)
-
-    def identifiable(self) -> bool:
-        fold, error = self.division.fold, np.empty_like(self.values)
-        for number in range(int(fold.max()) + 1):
-            own = fold == number
-            error[own] = self.left(self.division.table[number, number])[own]
-        return bool((error**2).sum() >= IDENTIFIABLE * ((self.values - self.values.mean(axis=0)) ** 2).sum())
-
-    def scores(self) -> Float[np.ndarray, " metric"]:
-        source = self.division.table[:, self.division.fold]
-        regression = self.method.kind == "regression"
-        predicted = np.empty((len(self.alphas), *source.shape), dtype=float if regression else int)
-        truth = np.empty(source.shape, dtype=predicted.dtype)
-        for subset in range(len(self.division.keep)):
-            training = self.division.training(np.array([subset]))
-            if regression:
-                wanted = self.left(subset)[:, 0]
-                found = self.method.predict(self.division.X, training, [wanted], self.alphas)[0, :, 0]
-            else:
-                wanted = self.target
-                found = adjusted_classes(self.division.X, training[0] > 0, self.target, self.nuisances, self.alphas, self.knots)
-            where, item = np.nonzero(source == subset)
-            predicted[:, where, item], truth[where, item] = found[:, item], wanted[item]
-        return self._chosen(predicted, truth)
-
-    def _chosen(
-        self, predicted: Shaped[np.ndarray, "alpha fold item"], truth: Shaped[np.ndarray, "fold item"]
-    ) -> Float[np.ndarray, " metric"]:
-        """Scores of the held-out predictions, each fold's penalty chosen on the other folds."""
-        fold, metrics, items = self.division.fold, METRICS[self.method.kind], np.arange(len(self.target))
-        best = np.empty(len(truth), dtype=int)
-        for number in range(len(truth)):
-            others = (fold != number) * self.division.weight
-            graded = SCORES[metrics[0]](predicted[:, number], truth[number], others)
-            best[number] = len(self.alphas) - 1 - graded[::-1].argmax()
-        held_out, wanted = predicted[best[fold], fold, items], truth[fold, items]
-        return np.array([float(SCORES[metric](held_out, wanted, self.division.weight)) for metric in metrics])
+def _beyond_shares(
+    predicted: Int[np.ndarray, " item"], target: Int[np.ndarray, " item"], explained: Float[np.ndarray, "item cls"]
+) -> float:
+    shares = np.clip(explained, 0.0, None)
+    total = shares.sum(axis=1, keepdims=True)
+    shares = np.divide(shares, total, out=np.full_like(shares, 1 / shares.shape[1]), where=total > 0)
+    weight = 1 / (shares.shape[1] * np.bincount(target))
+    expected = weight[predicted] * shares[np.arange(len(predicted)), predicted]
+    return float((weight[target] * (predicted == target) - expected).sum() + 1 / shares.shape[1])
 
 
-def adjusted_classes(
-    X: Float[np.ndarray, "item feature"],
-    train: Bool[np.ndarray, " item"],
-    codes: Int[np.ndarray, " item"],
+def _residual_values(
+    division: Division,
+    method: Method,
+    target: Float[np.ndarray, " item"],
     nuisances: Float[np.ndarray, "item nuisance"],
     alphas: tuple[float, ...],
     knots: int,
-) -> Int[np.ndarray, "alpha item"]:
-    """Classes that a penalised discriminant predicts from class means at equal nuisances; see :func:`residual_scores`."""
-    mean, scale = X[train].mean(axis=0), X[train].std(axis=0)
-    Z = (X - mean) / np.where(scale > FLAT * np.abs(X).max(axis=0), scale, np.inf)
-    basis = spline_basis(nuisances, nuisances[train], knots)
-    member = one_hot(codes, int(codes.max()) + 1)
-    design = np.column_stack([member, basis - basis[train].mean(axis=0)])
-    effect = np.linalg.lstsq(design[train], Z[train], rcond=1e-10)[0][: member.shape[1]]
-    present = member[train].any(axis=0)
-    effect -= effect[present].mean(axis=0)
-    rest = Z[train] - effect[codes[train]]
-    centre = rest.mean(axis=0)
-    # (W + alpha)^-1 from the eigenvalues of the smaller Gram matrix of what is left of the training items.
-    lengths, axes = _axes(rest - centre)
-    inside = effect @ axes
-    outside = effect - inside @ axes.T
-    found = np.empty((len(alphas), len(Z)), dtype=int)
-    for a, alpha in enumerate(alphas):
-        coef = (inside / (lengths + alpha)) @ axes.T + outside / alpha
-        scores = (Z - centre) @ coef.T - 0.5 * (coef * effect).sum(axis=1)
-        found[a] = np.where(present, scores, -np.inf).argmax(axis=1)
-    return found
-
-
-def _axes(rows: Float[np.ndarray, "train feature"]) -> tuple[Float[np.ndarray, " axis"], Float[np.ndarray, "feature axis"]]:
-    """Squared singular values and right singular vectors of what is not rounding."""
-    if rows.shape[1] <= len(rows):
-        squares, axes = np.linalg.eigh(rows.T @ rows)
-        return np.maximum(squares, 0.0), axes
-    squares, left = np.linalg.eigh(rows @ rows.T)
-    real = squares > squares.max(initial=0.0) * 1e-12
-    return squares[real], rows.T @ (left[:, real] / np.sqrt(squares[real]))
+) -> Float[np.ndarray, " metric"]:
+    fold, source = division.fold, division.table[:, division.fold]
+    predicted, truth = np.empty((len(alphas), *source.shape)), np.empty(source.shape)
+    for subset, keep in enumerate(division.keep):
+        wanted = unexplained(target[:, None], nuisances, keep[fold], knots)[:, 0]
+        found = method.predict(division.X, division.training(np.array([subset])), [wanted], alphas)[0, :, 0]
+        where, item = np.nonzero(source == subset)
+        predicted[:, where, item], truth[where, item] = found[:, item], wanted[item]
+    metrics, items = METRICS[method.kind], np.arange(len(target))
+    best = np.empty(len(truth), dtype=int)
+    for number in range(len(truth)):
+        others = (fold != number) * division.weight
+        graded = SCORES[metrics[0]](predicted[:, number], truth[number], others)
+        best[number] = len(alphas) - 1 - int(graded[::-1].argmax())
+    held_out, wanted = predicted[best[fold], fold, items], truth[fold, items]
+    return np.array([float(SCORES[metric](held_out, wanted, division.weight)) for metric in metrics])
