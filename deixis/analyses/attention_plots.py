@@ -26,6 +26,7 @@ NAMES = {
     "background_mass": "weight on the background",
     "text_mass": "weight on the text",
     "image_lift": "image: weight over its uniform share",
+    "matched_lift": "object: weight over that on the same places in other scenes",
     "object_lift": "object: weight over its uniform share",
     "centre_distance": "distance of the centre of attention from the object",
     "sink": "weight on the first token and sinks",
@@ -52,6 +53,7 @@ def plot_attention_heads(frame: "pd.DataFrame", statistic: str = "object_lift", 
     image = ax.imshow(grid, aspect="auto", origin="lower", interpolation="nearest", **_scale(statistic, grid))
     _label_cells(ax, frame)
     bar = ax.figure.colorbar(image, ax=ax, pad=0.02)
+    _plain_ticks(bar)
     bar.set_label(NAMES.get(statistic, statistic.replace("_", " ")))
     return ax
 
@@ -113,6 +115,18 @@ def _scale(statistic: str, grid: Any) -> dict[str, Any]:
     if statistic.endswith(("_mass", "_mass_without_sinks")) or statistic.startswith("entropy") or statistic in _SHARES:
         return {"cmap": "viridis", "norm": Normalize(0, 1)}
     return {"cmap": "viridis"}
+
+
+def _plain_ticks(bar: Any) -> None:
+    """Lifts as powers of two, written out: 1/2, 1, 2, 4."""
+    from matplotlib.colors import LogNorm
+
+    if not isinstance(bar.norm, LogNorm):
+        return
+    reach = int(np.log2(bar.norm.vmax))
+    powers = range(-reach, reach + 1, max(1, reach // 3))
+    bar.set_ticks([2.0**k for k in powers], labels=[f"1/{2**-k}" if k < 0 else str(2**k) for k in powers])
+    bar.minorticks_off()
 
 
 def _label_cells(ax: "Axes", frame: "pd.DataFrame") -> None:

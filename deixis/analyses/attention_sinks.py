@@ -47,11 +47,11 @@ class VisualSinks:
 
     def __str__(self) -> str:
         """What was found, in a sentence."""
-        tokens = len(self.vision_born)
-        born = f"{int(self.vision_born.sum())} of {tokens} image tokens are sinks from the vision tower"
-        made = int(self.decoder_born.any(axis=1).sum())
-        where = f"in the dimensions {', '.join(map(str, self.dims))}" if self.dims else "as no dimension is massive"
-        return f"{born}, {made} become sinks in the decoder ({where}; phi from {self.threshold:.1f})"
+        tokens, born, made = len(self.vision_born), int(self.vision_born.sum()), int(self.decoder_born.any(axis=1).sum())
+        if not born and not made:
+            return f"none of the {tokens} image tokens is a sink: no dimension is massive (phi from {self.threshold:.1f})"
+        where = f" (in the dimensions {', '.join(map(str, self.dims))}; phi from {self.threshold:.1f})" if self.dims else ""
+        return f"{born} of {tokens} image tokens are sinks from the vision tower, {made} become sinks in the decoder{where}"
 
 
 def threshold_for(width: int, phi: float = PHI) -> float:

@@ -51,9 +51,9 @@ COLUMNS = (
     "fixed_null",
     "image_gain",
     "image_p_value",
-    "object_lift",
-    "object_low",
-    "object_high",
+    "matched_lift",
+    "matched_low",
+    "matched_high",
     "image_mass",
     "image_mass_blank",
     "blank_likeness",
@@ -89,9 +89,9 @@ class AttentionCollapse:
 
         ``index``, ``low``, ``high``: of the kind; for ``none``, of the kind that comes nearest its threshold. Beside it every
         index, and the evidence: ``fixed_null`` (the 95 % quantile of the fixed index of shuffled maps; only where the index is
-        high), ``image_gain`` (how much more alike maps of one picture are than maps of two) with its permutation p-value,
-        ``object_lift`` over the same places in other scenes with its interval, and the blank picture: mass on it, and how alike
-        its map is.
+        high), ``image_gain`` (how much more alike two questions' maps of one picture are than maps of two pictures) with its
+        permutation p-value, ``matched_lift`` (weight on the object over the weight on the same places in other scenes) with its
+        interval, and the blank picture: the weight on it, and how alike its map is to the real one's.
         """
         return self._rows.copy()
 
@@ -201,7 +201,7 @@ def _kind(numbers: Mapping[str, float], rule: CollapseRule) -> tuple[str, str]:
     limits = {"sink": rule.sink, "uniform": rule.uniform, "fixed": rule.fixed}
     above = {name: numbers.get(f"{name}_low", np.nan) >= limit for name, limit in limits.items()}
     # Comparisons with NaN are false: without a lift no head can be said to favour the object.
-    favours = numbers.get("object_lift", np.nan) >= rule.object_lift
+    favours = numbers.get("matched_lift", np.nan) >= rule.object_lift
     if above["sink"]:
         return "sink", "sink"
     if above["uniform"] and not favours:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from deixis.analyses.attention_maps import SceneMaps, follows_picture, likeness, mean_of_pairs, shuffled_pairs
 from deixis.analyses.attention_summary import AttentionSummary
 from deixis.analyses.collapse_rule import CollapseRule
+from deixis.analyses.scene_maps import SceneMaps, follows_picture, likeness, mean_of_pairs, shuffled_pairs
 
 if TYPE_CHECKING:
     from deixis.activations.attention import AttentionRecord
@@ -141,7 +141,7 @@ def _matched_lift(
         lift = own.sum(axis=0) / other.sum(axis=0)
         drawn = (times @ own) / (times @ other)
     low, high = _quantiles(drawn, rule.level)
-    return {"object_lift": lift, "object_low": low, "object_high": high}
+    return {"matched_lift": lift, "matched_low": low, "matched_high": high}
 
 
 def _followed(

@@ -24,6 +24,11 @@ def record(
     out: Annotated[Path, typer.Option(help="The run's folder; an interrupted run there goes on.", show_default=False)],
     condition: Condition = "real",
     roles: Annotated[str, typer.Option(help="Token positions to keep, separated by commas.")] = "answer,object,image",
+    attention: Annotated[
+        str | None,
+        typer.Option(help="Also keep where these token positions look: answer, or several with commas.", show_default=False),
+    ] = None,
+    vision: Annotated[bool, typer.Option("--vision-attention", help="Also the vision tower's attention.")] = False,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Items a forward pass.", show_default="chosen")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16, float16.")] = "auto",
@@ -38,7 +43,10 @@ def record(
     items = benchmark_items(benchmark, choice, listed(condition))
     vlm = dx.load(model, device=device, dtype=dtype, revision=revision)
     draw(items, workers)
-    run = dx.record(vlm, items, out, roles=tuple(listed(roles)), batch_size=batch_size or "auto", progress=is_watched())
+    watched = tuple(listed(attention)) if attention else ("answer",)
+    plan = dx.AttentionPlan(queries=watched, vision=vision) if attention or vision else False
+    kept = {"roles": tuple(listed(roles)), "attention": plan}
+    run = dx.record(vlm, items, out, **kept, batch_size=batch_size or "auto", progress=is_watched())
     data = {"run": str(run.path), "model": vlm.name, "items": len(run.items), "layers": vlm.n_layers}
     return Outcome(data, (f"{len(run.items)} items, {vlm.n_layers} layers of {vlm.name}: {run.path}",))
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from deixis.activations import Run, record
-from deixis.analyses.attention_maps import follows_picture, likeness, mean_of_pairs, shuffled_pairs
+from deixis.analyses.scene_maps import follows_picture, likeness, mean_of_pairs, shuffled_pairs
 from deixis.analyses.collapse import COLUMNS, AttentionCollapse, attention_collapse
 from deixis.analyses.collapse_rule import CollapseRule
 from deixis.benchmarks import Items
@@ -47,11 +47,11 @@ def test_a_planted_head_is_called_what_it_is(collapse: AttentionCollapse, name: 
 def test_a_head_that_looks_at_the_object_only_is_not_collapsed(collapse: AttentionCollapse) -> None:
     found = head(collapse, "object")
     assert found["kind"] == "none"
-    assert found["object_low"] > 1000, "the same places without the object get nothing"
+    assert found["matched_low"] > 1000, "the same places without the object get nothing"
     assert found["image_gain"] == pytest.approx(1 + 1 / 15, abs=0.02), "maps with one place each correlate by -1/15"
     assert found["image_p_value"] < 0.01
     fixed = head(collapse, "fixed")
-    assert fixed["object_lift"] == pytest.approx(1, abs=1e-3)
+    assert fixed["matched_lift"] == pytest.approx(1, abs=1e-3)
     assert fixed["image_p_value"] == 1
 
 
