@@ -104,7 +104,8 @@ def filled(model: Any, tokenizer: Any, seed: int = 0) -> Any:
     with torch.no_grad():
         for name, weight in model.named_parameters():
             scale = 0.1 if name.endswith("bias") else 0.25
-            mean = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+            # Around what leaves a norm as it is: 1, or 0 where the class adds 1 itself.
+            mean = float(weight.mean()) if "norm" in name and name.endswith("weight") else 0.0
             weight.copy_(mean + scale * torch.randn(weight.shape, generator=generator))
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id

@@ -25,7 +25,7 @@ class Family:
 
     architecture: str
     """Entry of ``config.architectures`` that selects this record."""
-    name: str
+    name: str = ""
     """The models that people know it by."""
     blocks: str
     """The ``ModuleList`` of decoder blocks."""
