@@ -41,8 +41,10 @@ def logistic(
     for alpha in sorted(set(alphas), reverse=True):
         posed = replace(problem, penalty=problem.penalty * alpha)
         found[alpha] = _fit(posed, _start(posed, start, found, alpha))
+    xp = namespace(member)
     for alpha in alphas:
-        yield found[alpha][:, :-1], found[alpha][:, -1] + problem.barred[:, 0]
+        coef, intercept = found[alpha][:, :-1], found[alpha][:, -1] + problem.barred[:, 0]
+        yield xp.asarray(coef, dtype=member.dtype), xp.asarray(intercept, dtype=member.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,12 +90,17 @@ class _Problem:
 
 
 def _problem(space: RowSpace, member: Float[Array, "subset train target cls"]) -> tuple[_Problem, Coef]:
-    """The problem at a penalty of 1, and its solution at an endless one: the classes' log frequencies."""
+    """The problem at a penalty of 1, and its solution at an endless one: the classes' log frequencies.
+
+    In float64 whatever comes: in float32 the certainty of an answer, one less its probability, soon has no digit left.
+    """
     xp = namespace(member)
-    ones = xp.ones_like(space.train[:, :, :1])
-    rows = xp.concatenate([space.train, ones], 2)
-    weight = space.weight[:, :, None, None]
-    length = xp.concatenate([space.length, space.weight.sum(1)[:, None]], 1)[:, :, None, None]
+    train, length, weight, member = (
+        xp.asarray(part, dtype=xp.float64) for part in (space.train, space.length, space.weight, member)
+    )
+    rows = xp.concatenate([train, xp.ones_like(train[:, :, :1])], 2)
+    length = xp.concatenate([length, weight.sum(1)[:, None]], 1)[:, :, None, None]
+    weight = weight[:, :, None, None]
     size = (weight * member).sum(1)
     present = size > 0
     level = xp.where(present, xp.log(xp.where(present, size, 1.0)), 0.0)
@@ -102,7 +109,7 @@ def _problem(space: RowSpace, member: Float[Array, "subset train target cls"]) -
     start[:, -1] = level
     penalty = 0.0 * start[..., :1] + (1.0 + (present.sum(-1) == 2))[:, None, :, None]
     penalty[:, -1] = 0.0
-    barred = xp.where(present, 0.0, -np.inf)[:, None]
+    barred = xp.where(present, 0.0 * level, -np.inf)[:, None]
     quick = xp.asarray(rows, dtype=xp.float32)
     return (
         _Problem(rows=rows, quick=quick, length=length, weight=weight, member=member, barred=barred, penalty=penalty),

@@ -239,12 +239,15 @@ def test_features_of_lower_precision_are_computed_on_in_float64(make):
     np.testing.assert_array_equal(fit_many(low, y, FOLDS).scores, fit_many(high, y, FOLDS).scores)
 
 
-def test_float32_is_close_where_the_penalty_is_not_small():
-    X, y = data("wide"), values(data("wide"))
-    got = fit_many(X, y, FOLDS, alphas=(10.0,), precision="float32", keep=("predictions",))
-    np.testing.assert_allclose(
-        got.predictions, fit_many(X, y, FOLDS, alphas=(10.0,), keep=("predictions",)).predictions, atol=1e-4
-    )
+@pytest.mark.parametrize("make", [np.asarray, torch.as_tensor])
+@pytest.mark.parametrize(("kind", "alphas"), [("ridge", (10.0,)), ("discriminant", (10.0,)), ("logistic", (1e-3, 10.0))])
+def test_float32_is_close_where_the_penalty_is_not_small(kind, alphas, make):
+    X = data("wide")
+    y = values(X) if kind == "ridge" else classes(X)
+    settings = {"kind": kind, "alphas": alphas, "keep": ("predictions", "coefficients")}
+    low, high = fit_many(make(X), y, FOLDS, precision="float32", **settings), fit_many(X, y, FOLDS, **settings)
+    np.testing.assert_allclose(low.predictions, high.predictions, atol=1e-4)
+    close(low.coef, high.coef)
 
 
 @pytest.mark.parametrize(
