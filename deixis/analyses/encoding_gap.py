@@ -1,8 +1,9 @@
 """Does the answer use what the layers encode? Encoding and use are measured apart and decided apart.
 
 ``encoded``: a linear probe finds the region, at the answer position or at the object's image tokens, in scenes it has not seen.
-``used``: the model's own option distribution moves with the region. ``prior``: it is the one that a blank picture gets. The rules
-are those of :mod:`deixis.analyses.gap_rules`.
+``used``: the model's own option distribution moves with the region, and, where patches were made, also when a near scene's object
+tokens are put into a far one. ``prior``: the distribution is the one that a blank picture gets. The rules are those of
+:mod:`deixis.analyses.gap_rules`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,17 @@ import numpy as np
 
 from deixis.analyses.distributions import option_table
 from deixis.analyses.gap_evidence import Answers, Decoded, blank_distance, decoded, shift_of
-from deixis.analyses.gap_rules import Thresholds, any_of, case_of, is_encoded, is_prior, is_used
+from deixis.analyses.gap_rules import (
+    Thresholds,
+    any_of,
+    both_ways,
+    case_of,
+    is_borderline,
+    is_encoded,
+    is_moved,
+    is_prior,
+    is_used,
+)
 from deixis.analyses.gap_words import conclude
 from deixis.analyses.style import CASE_COLOURS, MUTED, axes
 from deixis.probes import NotEnoughDataError
@@ -23,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from deixis.activations import Run
+    from deixis.analyses.patch_sweep import PatchEvidence, PatchSweep
 
 TARGETS = {"demonstrative": "region", "distance": "distance"}
 """Name of what is asked for by each task; both are decoded as the region."""
@@ -32,7 +44,9 @@ COLUMNS = (
     *("model", "target", "language", "encoded", "used", "prior", "case", "task"),
     *(f"{role}_{name}" for role in ROLES for name in ("encoded", *_PROBE)),
     *("chance", "shift", "shift_low", "shift_high", "shift_null", "p_used"),
-    *("blank_distance", "blank_low", "blank_high", "floor", "n_scenes", "missing"),
+    *("observed", "patched", "patch_role", "patch_layer", "patch_moved", "patch_low", "patch_high", "patch_restored"),
+    *("patch_control", "patch_pairs"),
+    *("blank_distance", "blank_low", "blank_high", "floor", "n_scenes", "borderline", "missing"),
 )
 
 
@@ -59,6 +73,12 @@ class EncodingGap:
         accuracy on folds that had no part in the choice. ``shift``: mean Jensen-Shannon distance (base 2) between the regions'
         distributions; ``shift_null``: what it is when the regions are dealt out at random; ``p_used``: how often that is as
         large. ``blank_distance``: from the answers to a blank picture. Intervals are of 95 %, over scenes.
+
+        ``observed`` is what the shift alone says about use, ``patched`` what patches alone say; ``used`` needs both
+        where both are there. ``patch_moved``: mean distance between a far scene's answers before and after the
+        near scene's object tokens are put in, at ``patch_layer``, which other figures chose; ``patch_control``: by
+        those of another colour at the same distance.
+        ``borderline`` names the decisions that are open, or would be others with thresholds a fifth smaller or larger.
         """
         return self._rows.copy()
 
@@ -81,7 +101,7 @@ class EncodingGap:
 
 def encoding_gap(
     runs: "Sequence[Run]",
-    patches: None = None,
+    patches: "Sequence[PatchSweep] | PatchSweep | None" = None,
     *,
     thresholds: Thresholds = Thresholds(),  # noqa: B008 - frozen
     n_boot: int = 2000,
@@ -92,30 +112,39 @@ def encoding_gap(
     Args:
         runs: One of each model, with the site ``resid`` and the roles ``answer`` and ``object``. Items of the condition ``blank``
             in them let "prior only" be told from "absent".
-        patches: Evidence from patching, which this version does not take yet.
+        patches: Patch sweeps of these models, from :func:`deixis.patch_sweep` at the site ``resid`` and the role ``object`` (or
+            ``image``); None to decide from observation alone.
         thresholds: What counts as an effect.
         n_boot: Bootstrap draws and permutations.
         seed: Of these and of the probes' folds.
 
     Raises:
-        ValueError: No run, two runs of a model, no items with regions, or a refusal of :func:`deixis.layer_sweep`
-            other than that of too few items, which leaves the evidence missing.
+        ValueError: No run, two runs of a model, patches of a model without a run, no items with regions, or a refusal of
+            :func:`deixis.layer_sweep` other than that of too few items, which leaves the evidence missing.
     """
     import pandas as pd
 
-    if patches is not None:
-        raise ValueError("patches= is not read by this version; leave it out.")
     if not isinstance(runs, Sequence) or not runs:
         raise ValueError("encoding_gap needs a list of runs, one of each model; for one run write encoding_gap([run]).")
     names = [str(run.info["model"]) for run in runs]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"two of the runs are of the model {name!r}; give one run of each.")
-    rows = [{"model": name} | row for name, run in zip(names, runs, strict=True) for row in _rows(run, thresholds, n_boot, seed)]
+    sweeps = [] if patches is None else list(patches) if isinstance(patches, Sequence) else [patches]
+    for sweep in sweeps:
+        if sweep.model not in names:
+            raise ValueError(
+                f"a patch sweep is of the model {sweep.model!r}, and the runs are of: {', '.join(map(repr, names))}."
+            )
+    rows = [
+        {"model": name} | row
+        for name, run in zip(names, runs, strict=True)
+        for row in _rows(run, [sweep for sweep in sweeps if sweep.model == name], thresholds, n_boot, seed)
+    ]
     return EncodingGap(thresholds, pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
-def _rows(run: "Run", limits: Thresholds, n_boot: int, seed: int) -> list[dict[str, Any]]:
+def _rows(run: "Run", sweeps: "Sequence[PatchSweep]", limits: Thresholds, n_boot: int, seed: int) -> list[dict[str, Any]]:
     table = option_table(run)
     table = table[table["region"].notna() & table["task"].isin(list(TARGETS))]
     real, blank = (table[table["condition"] == name] for name in ("real", "blank"))
@@ -128,9 +157,15 @@ def _rows(run: "Run", limits: Thresholds, n_boot: int, seed: int) -> list[dict[s
         for language, mine in asked.groupby("language", sort=False):
             at_answer = _probe(run, "answer", str(task), str(language), seed)
             unseen = blank[(blank["task"] == task) & (blank["language"] == language)]
-            row = _weigh(mine, unseen, {"answer": at_answer, "object": at_object}, limits, n_boot, seed)
+            patch = _patch(sweeps, str(task), str(language))
+            row = _weigh(mine, unseen, {"answer": at_answer, "object": at_object}, patch, limits, n_boot, seed)
             rows.append({"target": TARGETS[str(task)], "task": task, "language": language} | row)
     return rows
+
+
+def _patch(sweeps: "Sequence[PatchSweep]", task: str, language: str) -> "PatchEvidence | None":
+    found = (sweep.evidence(task, language, role) for role in ("object", "image") for sweep in sweeps)
+    return next((evidence for evidence in found if evidence is not None), None)
 
 
 def _probe(run: "Run", role: str, task: str, language: str | None, seed: int) -> Decoded | str:
@@ -148,6 +183,7 @@ def _weigh(
     real: "pd.DataFrame",
     blank: "pd.DataFrame",
     tried: Mapping[str, Decoded | str],
+    patch: "PatchEvidence | None",
     limits: Thresholds,
     n_boot: int,
     seed: int,
@@ -158,15 +194,22 @@ def _weigh(
     shift = shift_of(answers, n_boot, seed)
     distance = blank_distance(answers, Answers.of(blank), n_boot, seed) if len(blank) else None
     # A role that was not probed may hold the region: without it "not encoded" stays open.
-    encoded, used = any_of(*(found.get(role) for role in ROLES)), is_used(shift, limits)
+    encoded, observed = any_of(*(found.get(role) for role in ROLES)), is_used(shift, limits)
+    moved = None if patch is None else is_moved(patch, limits)
+    used = both_ways(observed, moved, patch is not None)
     prior = None if distance is None else is_prior(distance, limits)
     missing = [reason for reason in tried.values() if isinstance(reason, str)]
     missing += ["condition blank"] if distance is None else []
+    case = case_of(encoded, used, prior)
+    decided = {"used": lambda limits: is_used(shift, limits)}
+    decided |= {"encoded": lambda limits: any_of(*(_of(probes.get(role), limits) for role in ROLES))}
+    decided |= {"patched": lambda limits: is_moved(patch, limits)} if patch is not None else {}
+    decided |= {"prior": lambda limits: is_prior(distance, limits)} if distance is not None and not encoded and not used else {}
     row: dict[str, Any] = {
         "encoded": _open(encoded),
         "used": _open(used),
         "prior": _open(prior),
-        "case": case_of(encoded, used, prior),
+        "case": case,
         "chance": next((probe.chance for probe in probes.values()), np.nan),
         "shift": shift.size,
         "shift_low": shift.low,
@@ -176,7 +219,18 @@ def _weigh(
         "blank_distance": np.nan if distance is None else distance.size,
         "blank_low": np.nan if distance is None else distance.low,
         "blank_high": np.nan if distance is None else distance.high,
+        "observed": _open(observed),
+        "patched": _open(moved),
+        "patch_role": None if patch is None else patch.role,
+        "patch_layer": np.nan if patch is None else patch.layer,
+        "patch_moved": np.nan if patch is None else patch.moved,
+        "patch_low": np.nan if patch is None else patch.low,
+        "patch_high": np.nan if patch is None else patch.high,
+        "patch_restored": np.nan if patch is None else patch.restored,
+        "patch_control": np.nan if patch is None else patch.control,
+        "patch_pairs": np.nan if patch is None else patch.n_pairs,
         "floor": limits.floor,
+        "borderline": "; ".join(name for name, decide in sorted(decided.items()) if is_borderline(decide, limits)),
         "n_scenes": shift.n_scenes,
         "missing": "; ".join(missing),
     }
@@ -185,6 +239,10 @@ def _weigh(
         row |= {f"{role}_{name}": values.get(name, np.nan) for name in _PROBE}
         row[f"{role}_encoded"] = _open(found.get(role))
     return row
+
+
+def _of(probe: Decoded | None, limits: Thresholds) -> bool | None:
+    return None if probe is None else is_encoded(probe, limits)
 
 
 def _open(verdict: bool | None) -> bool | float:
@@ -204,6 +262,8 @@ def plot_encoding_gap(frame: "pd.DataFrame", ax: "Axes | None" = None) -> "Axes"
     ax = axes(ax, 5.6, 3.8)
     markers = dict(zip(dict.fromkeys(zip(frame["model"], frame["target"], strict=True)), "osD^vP*X" * 8, strict=False))
     seen: set[str] = set()
+    order = list(markers)
+    named: list[tuple[str, str, float, float]] = []
     for _, row in frame.iterrows():
         role = "object" if not row["answer_score"] >= row["object_score"] and row["object_score"] >= 0 else "answer"
         x, y = row[f"{role}_score"], row["shift"] - row["shift_null"]
@@ -216,14 +276,44 @@ def plot_encoding_gap(frame: "pd.DataFrame", ax: "Axes | None" = None) -> "Axes"
             fmt=markers[row["model"], row["target"]],
             color=CASE_COLOURS[row["case"]],
             elinewidth=0.8,
+            # Hollow, and smaller from series to series, so that points at one place are all seen.
+            markerfacecolor="none",
+            markersize=max(4.0, 10.0 - 2 * order.index((row["model"], row["target"]))),
             label="_" if label in seen else label,
         )
-        ax.annotate(row["language"], (x, y), (5, 4), textcoords="offset points", fontsize=8)
+        named.append((label, row["language"], float(x), float(y)))
         seen.add(label)
     ax.axhline(frame["floor"].iloc[0], color=MUTED, linestyle="--", linewidth=1)
     if frame["chance"].notna().any():
         ax.axvline(frame["chance"].max(), color=MUTED, linestyle=":", linewidth=1)
+    _name_points(ax, named)
     ax.set_xlabel("encoded: balanced accuracy for the region (dotted: chance)")
     ax.set_ylabel("used: JS distance between the regions' answers,\nbeyond chance (dashed: negligible below)")
     ax.legend(frameon=False, fontsize=8)
     return ax
+
+
+def _name_points(ax: "Axes", points: list[tuple[str, str, float, float]]) -> None:
+    """One label for a series' points that lie together, such as ``en, ja``, to their right and clear of the others."""
+    height = max((y for *_, y in points if np.isfinite(y)), default=1.0) or 1.0
+    clusters: list[list[tuple[str, str, float, float]]] = []
+    for point in points:
+        if not np.isfinite(point[2:]).all():
+            continue
+        label, _, x, y = point
+        near = (c for c in clusters if c[0][0] == label and abs(c[-1][2] - x) < 0.05 and abs(c[-1][3] - y) < 0.07 * height)
+        found = next(near, None)
+        found.append(point) if found is not None else clusters.append([point])
+    taken: list[tuple[float, float]] = []
+    for cluster in sorted(clusters, key=lambda c: c[0][3]):
+        x, y = (max(point[2] for point in cluster), float(np.mean([point[3] for point in cluster])))
+        while any(abs(x - px) < 0.2 and abs(y - py) < 0.055 * height for px, py in taken):
+            y += 0.055 * height
+        taken.append((x, y))
+        text = ", ".join(language for _, language, *_ in cluster)
+        ax.annotate(text, (x, y), (8, 0), textcoords="offset points", fontsize=8, va="center")
+    if taken:
+        ax.set_ylim(top=max(ax.get_ylim()[1], max(y for _, y in taken) + 0.06 * height))
+    if points and max(x for *_, x, _ in points) > 0.8:
+        ax.set_xlim(right=1.3)
+        ax.set_xticks([tick for tick in ax.get_xticks() if tick <= 1.001])

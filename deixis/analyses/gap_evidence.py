@@ -29,6 +29,7 @@ class Decoded:
     control: float
     """Score on random labels per figure: the probe's capacity, reported and deciding nothing (Hewitt and Liang 2019)."""
     p_value: float
+    """Of the best of all layers: permuted labels of scenes, the maximum over layers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +59,14 @@ def decoded(run: "Run", role: str, task: str, language: str | None, seed: int) -
     from deixis.analyses.layer_sweep import layer_sweep
 
     asked = {"role": role, "task": task, "language": language, "seed": seed}
-    best = layer_sweep(run, "region", controls=(), **asked).best()
-    # Controls cost hundreds of fits; only those of the chosen layer are looked at.
-    frame = layer_sweep(run, "region", layers=[best.layer], **asked).to_frame()
+    # Permuted over all layers at once, so that p is that of the best of them.
+    sweep = layer_sweep(run, "region", controls=("permutation",), **asked)
+    best = sweep.best()
+    frame = sweep.to_frame()
+    p_value = float(frame[(frame["metric"] == best.metric) & (frame["layer"] == best.layer)]["p_value"].iloc[0])
+    # The other controls cost hundreds of fits; only those of the chosen layer are looked at.
+    wanted = ("task", "interval") if _has_figures(run) else ("interval",)
+    frame = layer_sweep(run, "region", layers=[best.layer], controls=wanted, **asked).to_frame()
     row = frame[frame["metric"] == best.metric].iloc[0]
     return Decoded(
         layer=best.layer,
@@ -69,8 +75,15 @@ def decoded(run: "Run", role: str, task: str, language: str | None, seed: int) -
         high=max(float(row["high"]), best.score),
         chance=float(row["chance"]),
         control=float(row["control"]),
-        p_value=float(row["p_value"]),
+        p_value=p_value,
     )
+
+
+def _has_figures(run: "Run") -> bool:
+    """Whether random labels can recur: some figure is shown in several scenes."""
+    shown = {(item.groups.get("figure"), item.groups.get("scene")) for item in run.items if item.condition == "real"}
+    figures = [figure for figure, _ in shown if figure is not None]
+    return len(set(figures)) > 1 and len(set(figures)) < len(figures) == len(shown)
 
 
 @dataclass(frozen=True)

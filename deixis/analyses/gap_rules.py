@@ -1,8 +1,13 @@
 """The rules by which evidence becomes a verdict; every threshold of the encoding gap stands here."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from deixis.analyses.gap_evidence import BlankDistance, Decoded, Shift
+
+if TYPE_CHECKING:
+    from deixis.analyses.patch_sweep import PatchEvidence
 
 CASES = ("encoded and used", "encoded, unused", "used, not decoded", "prior only", "absent", "undecided")
 
@@ -20,6 +25,12 @@ class Thresholds:
     floor: float = 0.10
     """Jensen-Shannon distance (base 2) below which a difference between answers is negligible: about 12 percentage points
     between two evenly used terms."""
+    slack: float = 0.2
+    """A decision is called borderline if it would be another with margin, doubt and floor this share smaller or larger."""
+
+    def scaled(self, factor: float) -> "Thresholds":
+        """The same with margin, doubt and floor multiplied."""
+        return replace(self, margin=self.margin * factor, doubt=self.doubt * factor, floor=self.floor * factor)
 
 
 def is_encoded(found: Decoded, limits: Thresholds) -> bool | None:
@@ -49,6 +60,29 @@ def is_prior(blank: BlankDistance, limits: Thresholds) -> bool | None:
     if blank.high < limits.floor:
         return True
     return False if blank.low >= limits.floor else None
+
+
+def is_moved(patch: "PatchEvidence", limits: Thresholds) -> bool | None:
+    """Whether putting a near scene's object into a far one moves the answer: the interval lies above the floor, or below it.
+
+    A yes also needs the patch to move it by more than a patch of another colour does.
+    """
+    if patch.low >= limits.floor and not patch.control >= patch.low:
+        return True
+    return False if patch.high < limits.floor else None
+
+
+def both_ways(used: bool | None, moved: bool | None, patched: bool) -> bool | None:
+    """What observation and intervention say together: where both were made they must agree."""
+    if not patched:
+        return used
+    return used if used == moved else None
+
+
+def is_borderline(decide: Callable[[Thresholds], bool | None], limits: Thresholds) -> bool:
+    """Whether a decision is open, or would be another with slightly other thresholds."""
+    found = {decide(limits.scaled(factor)) for factor in (1 - limits.slack, 1.0, 1 + limits.slack)}
+    return len(found) > 1 or None in found
 
 
 def any_of(*verdicts: bool | None) -> bool | None:

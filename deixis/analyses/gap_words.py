@@ -51,8 +51,28 @@ def _evidence(rows: "pd.DataFrame", limits: Thresholds) -> str:
             f"(chance alone gives {_span(rows['shift_null'])}; p {'=' if len(rows) == 1 else 'up to'} {p_value:.2g}; "
             f"below {limits.floor:g} counts as negligible)."
         )
+    if rows["patch_moved"].notna().any():
+        roles, layers = (
+            ", ".join(sorted({f"{value:g}" if isinstance(value, float) else str(value) for value in rows[name].dropna()}))
+            for name in ("patch_role", "patch_layer")
+        )
+        said.append(
+            f"Putting a near scene's {roles} tokens into a far one (layer {layers}) moves the answers by "
+            f"{_span(rows['patch_moved'])}"
+            + (f", another colour's by {_span(rows['patch_control'])}" if rows["patch_control"].notna().any() else "")
+            + (
+                f"; it restores {_span(rows['patch_restored'])} of the difference between the two."
+                if rows["patch_restored"].notna().any()
+                else "; between the two scenes the answers hardly differ."
+            )
+        )
+        if (rows["observed"].astype(object) != rows["patched"].astype(object)).any():
+            said.append("What is observed and what patching does disagree, so that use is left open.")
     if rows["blank_distance"].notna().any():
         said.append(f"They lie {_span(rows['blank_distance'])} from the answers to a blank picture.")
+    if rows["borderline"].astype(bool).any():
+        which = [f"{language_name(row['language'])} ({row['borderline']})" for _, row in rows.iterrows() if row["borderline"]]
+        said.append(f"Borderline: {', '.join(which)}.")
     missing = sorted({name for names in rows["missing"] for name in names.split("; ") if name})
     if missing:
         said.append(f"Missing evidence: {'; '.join(missing)}.")

@@ -96,7 +96,7 @@ def logit_lens(run: "Run", vlm: "VLM", *, role: str = "answer") -> LogitLens:
             "in every item two options begin with the same token, or one with a part of a character, so that no lens can tell "
             "them apart; probe the layers instead, with deixis.layer_sweep."
         )
-    chosen = _Chosen.of([items[number] for number in readable], vlm)
+    chosen = ChosenOptions.of([items[number] for number in readable], vlm)
     layers = tuple(run.layers("resid"))
     logits = np.stack([chosen.logits(_rows_of(run, layer, role, vlm)[readable], vlm) for layer in layers])
     checked = role == "answer" and vlm.n_layers in layers
@@ -114,7 +114,7 @@ def logit_lens(run: "Run", vlm: "VLM", *, role: str = "answer") -> LogitLens:
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class ChosenOptions:
     """The options of the items that are read, end to end, and the tokens that they need of the head."""
 
     items: tuple[str, ...]
@@ -127,7 +127,8 @@ class _Chosen:
     """Whether an option may begin with a token."""
 
     @classmethod
-    def of(cls, items: "Sequence[Item]", vlm: "VLM") -> "_Chosen":
+    def of(cls, items: "Sequence[Item]", vlm: "VLM") -> "ChosenOptions":
+        """The options of ``items``, with their first tokens."""
         options = [(number, option) for number, item in enumerate(items) for option in item.options]
         firsts = {option: vlm.first_tokens(option) for option in dict.fromkeys(option for _, option in options)}
         tokens = tuple(sorted({token for group in firsts.values() for token in group}))
@@ -163,7 +164,7 @@ def _rows_of(run: "Run", layer: int, role: str, vlm: "VLM") -> Float[np.ndarray,
     return rows
 
 
-def _check_last(logits: Float[np.ndarray, " option"], chosen: _Chosen, run: "Run") -> None:
+def _check_last(logits: Float[np.ndarray, " option"], chosen: ChosenOptions, run: "Run") -> None:
     """Compare with the model's own logits; a wrong norm, a missing soft cap or another model shows here."""
     import pandas as pd
 
@@ -185,7 +186,7 @@ def _check_last(logits: Float[np.ndarray, " option"], chosen: _Chosen, run: "Run
 
 
 def _frame(
-    model: str, role: str, layers: tuple[int, ...], logits: Float[np.ndarray, "layer option"], chosen: _Chosen
+    model: str, role: str, layers: tuple[int, ...], logits: Float[np.ndarray, "layer option"], chosen: ChosenOptions
 ) -> "pd.DataFrame":
     import pandas as pd
 

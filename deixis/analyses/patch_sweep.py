@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from deixis.activations import Run
     from deixis.analyses.patch_passes import Cell, Patched
     from deixis.models import VLM
 
@@ -249,6 +250,27 @@ def patch_sweep(
     cells = cells_of(vlm, sites, layers, roles)
     logits = patched(vlm, list(pairs), cells, batch_size, reuse, remote)
     return PatchSweep(model=vlm.name, pairs=tuple(pairs), cells=cells, logits=logits, n_boot=n_boot, seed=seed)
+
+
+def patches_for(run: "Run", vlm: "VLM", n: int = 3, *, size: int = 512) -> PatchSweep:
+    """The sweep that the encoding gap asks for: ``object`` and ``answer`` at every layer, for a run's tasks and languages.
+
+    Args:
+        run: Of the memory game.
+        vlm: The model of the run.
+        n: Figures, each near and far and in another colour.
+        size: Width and height of the pictures in pixels.
+
+    Raises:
+        ValueError: The run has no items of the memory game.
+    """
+    from deixis.analyses.patch_pairs import near_far_pairs
+
+    asked = [item for item in run.items if item.benchmark == "memory-game" and item.condition == "real"]
+    if not asked:
+        raise ValueError("the run holds no real items of the memory game, of which alone near and far pairs are drawn.")
+    tasks, languages = (list(dict.fromkeys(getattr(item, name) for item in asked)) for name in ("task", "language"))
+    return patch_sweep(vlm, near_far_pairs(tasks, languages, n, size=size), roles=("object", "answer"))
 
 
 def plot_patch_sweep(frame: "pd.DataFrame", ax: "Axes | None" = None, metric: str = "restored", site: str = "resid") -> "Axes":

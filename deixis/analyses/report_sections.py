@@ -5,6 +5,7 @@ from collections.abc import Callable
 from deixis.analyses.findings import Findings
 from deixis.analyses.report_attention import attention_section
 from deixis.analyses.report_controls import controls_section
+from deixis.analyses.report_demonstratives import demonstratives_section
 from deixis.analyses.report_edits import edits_section
 from deixis.analyses.report_parts import Figure as Figure
 from deixis.analyses.report_parts import Section as Section
@@ -13,6 +14,7 @@ SECTIONS: tuple[Callable[[Findings], Section | None], ...] = (
     controls_section,
     attention_section,
     edits_section,
+    demonstratives_section,
 )
 """Makers of sections, in the report's order. None where the runs hold nothing for it."""
 

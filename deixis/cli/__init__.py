@@ -7,7 +7,7 @@ from deixis.cli.app import app as app
 
 # isort: off
 from deixis.cli import demo as demo, render as render, runs as runs, decode as decode, scores as scores
-from deixis.cli import attention as attention, conclusions as conclusions, models as models
+from deixis.cli import attention as attention, edits as edits, conclusions as conclusions, models as models
 # isort: on
 
 

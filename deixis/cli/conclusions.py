@@ -12,12 +12,18 @@ from deixis.console import Outcome, command, records, table
 
 
 @command(app, "gap")
-def gap(runs: RunFolders, out: Written = None) -> Outcome:
+def gap(
+    runs: RunFolders,
+    patches: Annotated[int, typer.Option(min=0, help="Figures to patch as evidence of use; 0 observes only.")] = 0,
+    out: Written = None,
+) -> Outcome:
     """Say for each target whether it is encoded and whether the answer uses it."""
     import deixis as dx
+    from deixis.analyses.patch_sweep import patches_for
 
     opened = [dx.open_run(run) for run in runs]
-    found = dx.encoding_gap(opened)
+    sweeps = [patches_for(run, dx.load(run.info["model"]), patches) for run in opened] if patches else None
+    found = dx.encoding_gap(opened, patches=sweeps)
     frame = found.to_frame()
     conclusions = {name: found.conclusion(name) for name in dict.fromkeys(frame["model"])}
     headings = {name: name for name in ("model", "task", "language", "encoded", "used", "prior", "case")}

@@ -70,5 +70,5 @@ def site_width(vlm: VLM, site: str) -> int:
     """Width of the vectors at a site of the decoder."""
     if site != "head":
         return vlm.d_model
-    projections = [found for layer in range(vlm.n_layers) if (found := vlm.out_proj_of(layer)) is not None]
-    return int(projections[0].in_features) if projections else 0
+    found = next((module for n in range(vlm.n_layers) if (module := vlm.out_proj_of(n)) is not None), None)
+    return int(getattr(found, "in_features", 0))

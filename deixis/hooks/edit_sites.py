@@ -96,4 +96,7 @@ def _write(envoy: Any, site: str, vision: bool, change: Callable[[Tensor], Tenso
     output = envoy.output
     at, tensor = returned(output, envoy.path, vision)
     changed = change(tensor)
-    envoy.output = changed if at is None else type(output)((*output[:at], changed, *output[at + 1 :]))
+    if at is None:
+        envoy.output = changed
+    else:
+        envoy.output = type(output)(changed if number == at else part for number, part in enumerate(output))

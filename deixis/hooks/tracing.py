@@ -52,6 +52,7 @@ def run_steps(
         NeverFiredError: A step's module did not run.
     """
     import nnsight
+    from nnsight.intervention.interleaver import OutOfOrderError
 
     order = sorted(range(len(steps)), key=lambda number: steps[number].place)
     wrapper = _wrapper(vlm, remote)
@@ -72,8 +73,8 @@ def run_steps(
                 fired.append(len(fired))
             output = wrapper.output
             logits = output.logits[:, -1].float().save()
-            kept = nnsight.save([output.get("past_key_values") or output.get("cache")] if cache else [])
-    except nnsight.intervention.interleaver.OutOfOrderError as error:
+            kept = nnsight.save([next(output[name] for name in ("cache", "past_key_values") if name in output)] if cache else [])
+    except OutOfOrderError as error:
         name = steps[order[min(len(fired), len(order) - 1)]].name
         raise NeverFiredError(
             f"the edit at {name} never fired: its module did not run in this pass; name a layer that runs for these items."

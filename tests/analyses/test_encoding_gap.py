@@ -1,15 +1,18 @@
 """Every case of the encoding gap in a run into which it was planted; the rules at their borders."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from scipy.spatial.distance import jensenshannon
 
 from deixis.analyses.encoding_gap import COLUMNS, encoding_gap, plot_encoding_gap
 from deixis.analyses.gap_evidence import Answers, BlankDistance, Decoded, Shift, blank_distance, shift_of
-from deixis.analyses.gap_rules import CASES, Thresholds, any_of, case_of, is_encoded, is_prior, is_used
+from deixis.analyses.gap_rules import CASES, Thresholds, any_of, case_of, is_borderline, is_encoded, is_moved, is_prior, is_used
+from deixis.analyses.patch_sweep import PatchEvidence
 from deixis.analyses.style import CASE_COLOURS
 from deixis.benchmarks import Items, memory_game
 from deixis.benchmarks.speaker import SYNTHETIC_SPEAKER, speaker_average
@@ -274,3 +277,99 @@ def test_vectors_that_are_broken_are_no_missing_evidence():
     run.features["answer", 0][0, 0] = np.nan
     with pytest.raises(ValueError, match="record the run again"):
         encoding_gap([run], n_boot=50)
+
+
+def patch(**changes) -> PatchEvidence:
+    values = {"role": "object", "layer": 1, "moved": 0.5, "low": 0.4, "high": 0.6, "restored": 0.7, "control": 0.01, "n_pairs": 4}
+    return PatchEvidence(**(values | changes))
+
+
+@dataclass(frozen=True)
+class FakeSweep:
+    """What the gap asks of a sweep."""
+
+    evidenced: PatchEvidence | None
+    model: str = "fake"
+
+    def evidence(self, task: str, language: str, role: str) -> PatchEvidence | None:
+        assert (task, language) == ("demonstrative", "en")
+        return self.evidenced if role == "object" else None
+
+
+NOTHING = {"moved": 0.01, "low": 0.0, "high": 0.02, "restored": float("nan")}
+
+
+@pytest.mark.parametrize(
+    ("plant", "changes", "used", "case"),
+    [
+        ("encoded and used", {}, True, "encoded and used"),
+        ("encoded, unused", NOTHING, False, "encoded, unused"),
+        ("used, not decoded", {}, True, "used, not decoded"),
+        ("prior only", NOTHING, False, "prior only"),
+        ("absent", NOTHING, False, "absent"),
+        ("encoded and used", NOTHING, None, "undecided"),  # seen to move, and patches of the object do not move it
+        ("encoded, unused", {}, None, "undecided"),
+        ("encoded and used", {"control": 0.55}, None, "undecided"),  # another colour moves it as far
+    ],
+)
+def test_where_patches_were_made_they_must_agree_with_what_is_seen(plant, changes, used, case):
+    gap = encoding_gap([planted(*PLANTS[plant])], patches=[FakeSweep(patch(**changes))], n_boot=300)
+    row = gap.to_frame().iloc[0]
+    assert row["case"] == case
+    assert row["used"] is used or (used is None and np.isnan(row["used"]))
+    assert row["observed"] is PLANTS[plant][2]
+    assert (row["patch_role"], row["patch_layer"], row["patch_pairs"]) == ("object", 1, 4)
+    text = gap.conclusion("fake")
+    assert ("disagree, so that use is left open" in text) == (used is None)
+    moved = patch(**changes).moved
+    assert f"moves the answers by {moved:.2f}, another colour's by" in text
+    assert ("between the two scenes the answers hardly differ" in text) == np.isnan(patch(**changes).restored)
+
+
+def test_a_sweep_without_this_question_leaves_observation_to_decide():
+    row = encoding_gap([planted(*PLANTS["encoded and used"])], patches=[FakeSweep(None)], n_boot=200).to_frame().iloc[0]
+    assert (row["used"], row["case"]) == (True, "encoded and used")
+    assert np.isnan(float(row["patch_moved"]))
+    with pytest.raises(ValueError, match="a patch sweep is of the model 'other', and the runs are of: 'fake'"):
+        encoding_gap([planted(*PLANTS["absent"])], patches=[FakeSweep(None, model="other")])
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, True),
+        ({"low": 0.09}, None),
+        ({"low": 0.02, "high": 0.09}, False),
+        ({"low": float("nan"), "high": float("nan")}, None),  # one figure has no interval
+        ({"control": float("nan")}, True),  # no control pairs
+        ({"control": 0.45}, None),
+    ],
+)
+def test_a_patch_moves_the_answer_if_its_interval_says_so_and_more_than_another_colour(changes, verdict):
+    assert is_moved(patch(**changes), LIMITS) is verdict
+
+
+def test_what_lies_near_a_threshold_is_called_borderline():
+    def shift(low: float, high: float) -> Shift:
+        return Shift(size=(low + high) / 2, low=low, high=high, null=0.0, p_value=0.001, n_scenes=60)
+
+    for low, high, expected in ((0.2, 0.3, False), (0.11, 0.3, True), (0.0, 0.05, False), (0.0, 0.09, True), (0.05, 0.2, True)):
+        assert is_borderline(partial(is_used, shift(low, high)), LIMITS) is expected
+    gap = encoding_gap([planted(*PLANTS["encoded and used"])], thresholds=Thresholds(floor=0.17), n_boot=400)
+    row = gap.to_frame().iloc[0]
+    assert row["shift_low"] - row["shift_null"] < 1.2 * 0.17
+    assert row["borderline"] == "used"
+    assert "Borderline: English (used)." in gap.conclusion("fake")
+    clear = encoding_gap([planted(*PLANTS["encoded and used"])], thresholds=Thresholds(floor=0.05), n_boot=400)
+    assert clear.to_frame()["borderline"].iloc[0] == ""
+
+
+def test_points_at_one_place_share_a_label_and_none_lie_over_each_other():
+    frame = encoding_gap([planted(*PLANTS["encoded and used"])], n_boot=100).to_frame()
+    more = pd.concat([frame.assign(language=code) for code in ("en", "ja", "ko")] + [frame.assign(model="other")])
+    ax = plot_encoding_gap(more)
+    assert [text.get_text() for text in ax.texts] == ["en, ja, ko", "en"]
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert not boxes[0].overlaps(boxes[1])
+    assert all(ax.figure.bbox.contains(box.x1, box.y1) for box in boxes)
