@@ -40,6 +40,8 @@ class Family:
     """Name within a decoder block."""
     vision_blocks: str | tuple[str, ...] | None
     """The ``ModuleList`` of the vision tower's blocks. Several paths where towers differ: the first that exists."""
+    more_vision_blocks: str | None = None
+    """A second ``ModuleList`` of blocks that follow on those, with the same rows."""
     vision_attention: str | tuple[str, ...] | None = "attn"
     """Path within a vision block; several where towers differ."""
     merger: str | None
@@ -215,7 +217,7 @@ _RECORDS = (
         optional_layers=_skipped_cross_attention,
         carried=("cross_attention_mask",),
         vision_cache=False,
-        # The tower's first blocks; those of its global part come behind them and are not watched.
+        more_vision_blocks="model.vision_model.global_transformer.layers",
         **_usual(vision_blocks="model.vision_model.transformer.layers"),
     ),
 )

@@ -74,7 +74,8 @@ class VLM:
         Raises:
             ValueError: This family has no vision blocks.
         """
-        return self._part(self.model, "vision_blocks")
+        blocks, more = self._part(self.model, "vision_blocks"), self.family.more_vision_blocks
+        return blocks if more is None else nn.ModuleList([*blocks, *self.model.get_submodule(more)])
 
     def vision_attention_of(self, block: int) -> nn.Module:
         """The attention of a block of the vision tower.

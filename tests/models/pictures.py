@@ -69,9 +69,8 @@ def _hooked(vlm: VLM, kept: dict[str, list[Tensor]]) -> Iterator[None]:
             keep("merger_out", output if isinstance(output, Tensor) else output[0])
 
     with ExitStack() as stack:
-        later = vlm.model.model.vision_model.global_transformer.layers if vlm.family.image_tokens == "cross" else ()
         towers = vlm.vision_block_modules if vlm.family.vision_blocks is not None else ()
-        for block in (*towers, *later):
+        for block in towers:
             # Before the hooks with which transformers keeps hidden states.
             hook = block.register_forward_hook(_returns_its_input, with_kwargs=True, prepend=True)
             stack.callback(hook.remove)

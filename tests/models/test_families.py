@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 import transformers
 
 import deixis.models.families as families
 from deixis.models import FAMILIES
+from tests.models.pictures import noise, shown
 from tests.models.tiny import TINY, tiny_vlm
 
 
@@ -75,6 +77,19 @@ def test_a_block_or_tower_without_the_part_that_its_record_names_is_an_error() -
     with pytest.raises(ValueError, match=r"InternVLFor.* has no merger; its record says so"):
         _ = without.merger_module
     assert replace(vlm, family=replace(vlm.family, out_proj=("no_such",))).out_proj_of(0) is None
+
+
+def test_blocks_of_a_second_part_of_a_tower_follow_on_the_first() -> None:
+    vlm = tiny_vlm("MllamaForConditionalGeneration")
+    tower = vlm.model.model.vision_model
+    assert list(vlm.vision_block_modules) == [*tower.transformer.layers, *tower.global_transformer.layers]
+    order: list[int] = []
+    hooks = [b.register_forward_hook(lambda *_, i=i: order.append(i)) for i, b in enumerate(vlm.vision_block_modules)]
+    with torch.inference_mode():
+        vlm.model(**vlm.prepare([shown([noise(40, 40)])]))
+    for hook in hooks:
+        hook.remove()
+    assert order == list(range(len(vlm.vision_block_modules)))
 
 
 def test_an_architecture_is_named_once_in_the_package() -> None:
