@@ -293,8 +293,9 @@ def plot_patch_sweep(frame: "pd.DataFrame", ax: "Axes | None" = None, metric: st
     table = table.sort_index(axis=1)
     ax = axes(ax, 1.6 + 0.55 * table.shape[1], 1.3 + 0.42 * len(table))
     values = table.to_numpy(float)
-    top = 1.0 if metric == "restored" else max(1e-9, float(np.nanmax(np.abs(values), initial=0)))
-    drawn = ax.imshow(values, cmap="RdBu_r", vmin=-top, vmax=top, aspect="auto")
+    distance = metric == "js_distance"  # from 0 to 1 by its nature
+    top = 1.0 if distance or metric == "restored" else max(1e-9, float(np.nanmax(np.abs(values), initial=0)))
+    drawn = ax.imshow(values, cmap="Blues" if distance else "RdBu_r", vmin=0.0 if distance else -top, vmax=top, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
         ax.text(
             column,

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 _PATCHES = (
     "What a far scene's answer gains of a near scene's when the near one's activations are put in: 1 is the near "
     "scene's answer, 0 its own. The object's tokens are those that show it in either picture. Mean over languages. "
-    "The controls are below: the whole block of image tokens at all layers, and patches of another colour at the same distance."
+    "Below each title its "
+    "controls: the whole block of image tokens at all layers, and patches of another colour at the same distance."
 )
 _STEERS = (
     "How the answer follows when activations are moved along the direction of a probe, in the probe's unit, beside "
-    "directions that mean nothing and are equally long. Band: 95 % over scenes."
+    "random ones and the difference of two colours, all equally long. Band: 95 % over scenes."
 )
 _LIMITS = (
     "A patch shows that what it carries is enough to move the answer at that place, not that the model always goes that way.",
@@ -63,9 +64,10 @@ def _heat_maps(sweep: "PatchSweep", number: int) -> list[Panel]:
 
         def draw(ax: "Axes", rows: "pd.DataFrame" = rows, metric: str = metric, task: str = str(task)) -> None:
             plot_patch_sweep(rows, ax, metric)
-            ax.set_title(f"{sweep.model}, {task} question".replace("$", r"\$"))
+            controls = ax.get_title().partition(": ")[2]
+            ax.set_title(f"{sweep.model}, {task} question\n{controls}".replace("$", r"\$"), fontsize=9)
 
-        panels.append(panel(draw, alt, f"patch{number}{task}", height=2.2))
+        panels.append(panel(draw, alt, f"patch{number}{task}", height=2.4))
     return panels
 
 
@@ -80,16 +82,17 @@ def _curve(frame: "pd.DataFrame", number: int) -> Panel:
 def _lead(findings: Findings) -> str:
     said = []
     for sweep in findings.patches:
-        found = [sweep.evidence(*key) for key in dict.fromkeys((p.receiver.task, p.receiver.language) for p in sweep.pairs)]
-        moved = [one.moved for one in found if one is not None]
-        if moved:
-            said.append(f"in {sweep.model} by {min(moved):.2f} to {max(moved):.2f}")
+        asked = list(dict.fromkeys((pair.receiver.task, pair.receiver.language) for pair in sweep.pairs))
+        for task in dict.fromkeys(task for task, _ in asked):
+            found = [sweep.evidence(*key) for key in asked if key[0] == task]
+            moved = [one.moved for one in found if one is not None]
+            if moved:
+                said.append(f"{sweep.model}, {task}: {min(moved):.2f} to {max(moved):.2f}")
     if not said:
         return ""
     return (
-        f"Putting a near scene's object tokens into a far scene moves the answers, over questions and languages, "
-        f"{' and '.join(said)} "
-        "(Jensen-Shannon distance, base 2)."
+        f"Putting a near scene's object tokens into a far scene moves the answers by these Jensen-Shannon distances (base 2; "
+        f"0 not at all, 1 wholly), the range over languages. {'; '.join(said)}."
     )
 
 

@@ -302,6 +302,9 @@ def plot_steer_sweep(frame: "pd.DataFrame", ax: "Axes | None" = None, metric: st
         if kind == "target":
             ax.fill_between(means.index, means["low"], means["high"], color=SERIES[0], alpha=0.18, linewidth=0)
         seen.add(label)
+    if metric == "logit_difference":  # what is nothing should look like nothing
+        low, high = ax.get_ylim()
+        ax.set_ylim(min(low, -1.0), max(high, 1.0))
     target = rows[rows["kind"] == "target"]["direction"].iloc[0]
     unit = " (m)" if str(target).endswith("_m") else ""
     ax.set_xlabel(f"dose: the probe's {target} moved by{unit}")

@@ -316,8 +316,8 @@ def test_where_patches_were_made_they_must_agree_with_what_is_seen(plant, change
     gap = encoding_gap([planted(*PLANTS[plant])], patches=[FakeSweep(patch(**changes))], n_boot=300)
     row = gap.to_frame().iloc[0]
     assert row["case"] == case
-    assert row["used"] is used or (used is None and np.isnan(row["used"]))
-    assert row["observed"] is PLANTS[plant][2]
+    assert np.isnan(row["used"]) if used is None else row["used"] == used
+    assert row["observed"] == PLANTS[plant][2]
     assert (row["patch_role"], row["patch_layer"], row["patch_pairs"]) == ("object", 1, 4)
     text = gap.conclusion("fake")
     assert ("disagree, so that use is left open" in text) == (used is None)

@@ -1,0 +1,55 @@
+"""The report's section about edits, from sweeps of chosen size."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+import deixis as dx
+from deixis.analyses.encoding_gap import encoding_gap
+from deixis.analyses.patch_sweep import patch_sweep
+from deixis.analyses.report_edits import edits_section
+from tests.analyses.pico_run import pico, pico_run
+
+
+@dataclass(frozen=True)
+class Some:
+    """What the section reads of the findings."""
+
+    patches: tuple[Any, ...] = ()
+    steers: tuple[Any, ...] = ()
+    gap: Any = None
+    models: tuple[str, ...] = ("pico",)
+
+
+@pytest.fixture(scope="module")
+def findings() -> Some:
+    run = pico_run()
+    pairs = dx.near_far_pairs(languages=("en",), n=2, size=256)
+    patches = patch_sweep(pico(), pairs, layers=[1, 5], roles=("object", "answer"))
+    way = dx.probe_direction(run, "distance_m", layer=5)
+    steers = dx.steer_sweep(pico(), run.items[:2], way, (-1.0, 1.0), n_random=1, side_effects=False)
+    return Some((patches,), (steers,), encoding_gap([run], patches=patches, n_boot=200))
+
+
+def test_nothing_was_edited_and_there_is_no_section():
+    assert edits_section(Some()) is None  # pyright: ignore[reportArgumentType]
+
+
+def test_the_section_holds_map_curve_and_numbers(findings):
+    section = edits_section(findings)
+    assert section is not None
+    evidence = findings.patches[0].evidence("demonstrative", "en")
+    assert f"pico, demonstrative: {evidence.moved:.2f} to {evidence.moved:.2f}" in section.lead
+    maps, curves = section.figures
+    assert "a patch of the object tokens at layer 1 restores most" in maps.panels[0].alt
+    assert curves.panels[0].alt.startswith("pico: logit of the nearest option less the farthest one's")
+    (row,) = section.grids[0].rows
+    assert row.cells[:5] == ("pico", "demonstrative", "English", "object", str(evidence.layer))
+    assert f"{evidence.restored:.2f}" in row.cells
+
+
+def test_a_model_without_patches_is_named(findings):
+    section = edits_section(replace(findings, models=("pico", "other")))
+    assert section is not None
+    assert "other was not patched." in section.notes
