@@ -203,5 +203,5 @@ def plot_decision_layers(frame: "pd.DataFrame", ax: "Axes | None" = None) -> "Ax
     ax.set_ylabel("share of answers decided")
     ax.set_ylim(0, 1.02)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.legend(frameon=False, fontsize="small", loc="upper left")
+    ax.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return ax

@@ -22,8 +22,8 @@ _CAPTION = (
     "Slope: log-odds of the distal against the proximal term, in nats per metre, with its 95 % interval (figures drawn again). "
     "Ordered: how much of the information about the terms an ordinal fit on distance accounts for. The Jensen-Shannon distances "
     "are means over regions, of the recognised answers and of all; corrected: the bias of few items taken off; two halves: the "
-    "distance between random halves of the same figures. Prior: how much of the answers' departure from uniform those to a grey picture "
-    "explain."
+    "distance between random halves of the same figures. Prior: how much of the answers' departure from uniform is that of the "
+    "answers to a grey picture."
 )
 _NOTES = (
     "Which answers are recognised differs from model to model, so that distances of recognised answers compare models on "
