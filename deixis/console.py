@@ -37,6 +37,8 @@ class Outcome:
     """For ``--json``: anything that JSON knows."""
     shown: tuple[RenderableType, ...] = ()
     """For people: text and tables, in order."""
+    code: int = 0
+    """Exit code, once it has been said."""
 
 
 _SHARED = {
@@ -97,6 +99,8 @@ def _say(outcome: Outcome, as_json: bool) -> None:
         if isinstance(error, BrokenPipeError):  # the reader has seen enough, as `head` does
             raise typer.Exit(FAILED) from None
         raise RuntimeError(f"the result can't be written to stdout ({error.strerror}).") from error
+    if outcome.code:
+        raise typer.Exit(outcome.code)
 
 
 def _silence_stdout() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from deixis.models.checks import check_vlm
-from deixis.models.families import Family, family_of
+from deixis.models.families import REMOTE_CODE, Family, family_of
 from deixis.models.resolver import ResolveError, resolve
 from deixis.models.vlm import VLM
 
@@ -121,8 +121,8 @@ def wrap(model: Any, processor: Any, name: str | None = None, revision: str | No
 
     try:
         vlm = vlm_of(family_of(config))
-    except KeyError:
-        vlm = _resolved(vlm_of, model)
+    except KeyError as known:
+        vlm = _resolved(vlm_of, model, known.args[0])
     return _checked(vlm, check)
 
 
@@ -142,11 +142,13 @@ def _checked(vlm: VLM, check: bool | str) -> VLM:
     return replace(vlm, unchecked=tuple(f"{one.name}: {one.said}" for one in done if one.passed is None))
 
 
-def _resolved(vlm_of: Callable[[Family], VLM], model: Any) -> VLM:
+def _resolved(vlm_of: Callable[[Family], VLM], model: Any, why: str) -> VLM:
+    architecture = model.config.architectures[0]
     try:
-        return resolve(vlm_of, model, model.config.architectures[0])
+        return resolve(vlm_of, model, architecture)
     except ResolveError as error:
-        raise ModelError(str(error)) from error
+        reason = f"{why} " if architecture in REMOTE_CODE else ""
+        raise ModelError(f"{reason}{error}") from error
 
 
 def _below_adapter(model: Any) -> Any:
