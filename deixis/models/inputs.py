@@ -72,8 +72,10 @@ def prompt_text(vlm: "VLM", item: Item) -> str:
     if vlm.family.prompt is not None and not _has_template(vlm):
         return vlm.family.prompt(vlm, content)
     if not _has_template(vlm):
+        found = " (its tokenizer's, if that writes pictures too)" if getattr(vlm.tokenizer, "chat_template", None) else ""
         raise ValueError(
-            f"the processor of {vlm.name} has no chat template; set processor.chat_template to the one the model was tuned with."
+            f"the processor of {vlm.name} has no chat template; set processor.chat_template to the one that the model was tuned "
+            f"with{found}."
         )
     message = [{"role": "user", "content": content}]
     return vlm.processor.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
@@ -108,10 +110,11 @@ def _content(vlm: "VLM", item: Item) -> list[dict[str, str]]:
     return [part for part in mixed if part.get("text") != ""]
 
 
-def _placeholders(vlm: "VLM") -> set[str]:
+def _placeholders(vlm: "VLM") -> tuple[str, ...]:
     """Every token that would be taken for a picture, a video or an edge of one."""
-    found = {getattr(owner, name, None) for owner in (vlm.processor, vlm.tokenizer) for name in _PLACEHOLDERS}
-    return {token for token in (*found, vlm.tokenizer.convert_ids_to_tokens(vlm.image_token_id)) if isinstance(token, str)}
+    named = [getattr(owner, name, None) for owner in (vlm.processor, vlm.tokenizer) for name in _PLACEHOLDERS]
+    found = (vlm.tokenizer.convert_ids_to_tokens(vlm.image_token_id), *named)
+    return tuple(dict.fromkeys(token for token in found if isinstance(token, str)))
 
 
 def _check_fit(vlm: "VLM", inputs: Mapping[str, Tensor], items: Sequence[Item]) -> None:

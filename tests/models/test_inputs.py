@@ -225,7 +225,12 @@ def test_layers_that_do_not_run_are_named_before_they_do_not(pictures: tuple[Any
 def test_without_a_chat_template_the_way_out_is_named() -> None:
     vlm = TINY["LlavaForConditionalGeneration"]()
     vlm.processor.chat_template = None
-    with pytest.raises(ValueError, match=r"has no chat template; set processor\.chat_template"):
+    with pytest.raises(
+        ValueError, match=r"has no chat template; set processor\.chat_template .*\(its tokenizer's, if that writes"
+    ):
+        vlm.prepare([shown([noise(40, 40)])])
+    vlm.processor.tokenizer.chat_template = None
+    with pytest.raises(ValueError, match=r"has no chat template; set processor\.chat_template to the one .* was tuned with\.$"):
         vlm.prepare([shown([noise(40, 40)])])
 
 
