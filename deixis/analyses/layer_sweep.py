@@ -129,7 +129,7 @@ def layer_sweep(
     with threadpool_limits(limits=1), ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1) as pool:
         for name in spoken:
             for layer in numbers:
-                place = where | {"layer": layer, "language": None if name == "all" else name}
+                place: dict[str, Any] = where | {"layer": layer, "language": None if name == "all" else name}
                 data = probe_data(run, chosen, **place)
                 others = {key: probe_data(*source, **place) for key, source in beside.items()}
                 jobs.append((name, layer, pool.submit(plan.cell, data, others)))

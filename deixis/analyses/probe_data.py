@@ -132,7 +132,7 @@ def probe_data(run: "Run", chosen: Chosen, *, site: str, layer: int, role: str, 
     """
     take = np.array([language in (None, spoken) for spoken in chosen.languages])
     rows = np.asarray(run.activations(site, layer, role), dtype=np.float64)[chosen.index]
-    missing = np.isnan(rows).all(axis=1)
+    missing = np.asarray(np.isnan(rows).all(axis=1))
     _check_whole(rows, missing, chosen.ids, site, layer, role)
     take &= ~missing
     if not take.any():
@@ -177,7 +177,7 @@ def whole_vectors(
     Raises:
         ValueError: An item has no token of the role; an infinite or partly NaN vector.
     """
-    missing = np.isnan(rows).all(axis=1)
+    missing = np.asarray(np.isnan(rows).all(axis=1))
     _check_whole(rows, missing, ids, site, layer, role)
     if missing.any():
         raise ValueError(

@@ -1,5 +1,6 @@
 """The report's section about what probes owe to their controls."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,7 @@ def _curves(findings: Findings) -> list[Panel]:
         rows = frame[frame["model"].isin(models) & (frame["metric"] == "r2") & (frame["target"] == "distance_m")]
         for role, part in rows.groupby("role", sort=False):
             title = f"{scenes} scenes, {role} token{'' if role == 'answer' else 's'}"
-            top = part.loc[part["score"].idxmax()]
+            top = part.nlargest(1, "score").iloc[0]
             alt = f"R2 of distance by layer, {title}: at most {top['score']:.2f}, nuisances alone {top['nuisance']:.2f}."
             panels.append(panel(titled(plot_layer_sweep, plain(part), title), alt, f"controls-{scenes}-{role}"))
     return panels
@@ -111,7 +112,7 @@ def _sentences(findings: Findings) -> list[str]:
         rows = rows[(rows["model"] == model) & (rows["target"] == "distance_m") & (rows["role"] == "answer")].set_index("scenes")
         if not {_STANDARD, _DECOUPLED} <= set(rows.index):
             continue
-        found.append(height_sentence(model, rows.loc[_STANDARD], rows.loc[_DECOUPLED]))
+        found.append(height_sentence(model, dict(rows.loc[_STANDARD]), dict(rows.loc[_DECOUPLED])))
         reading = height_reading(run, beside.decoupled)
         found.append(
             f"A probe that was learned on the standard scenes and is taken to the decoupled ones shares {reading.distance:.0%} "
@@ -121,7 +122,7 @@ def _sentences(findings: Findings) -> list[str]:
     return found
 
 
-def height_sentence(model: str, standard: "pd.Series[Any]", decoupled: "pd.Series[Any]") -> str:
+def height_sentence(model: str, standard: Mapping[Any, Any], decoupled: Mapping[Any, Any]) -> str:
     """How much of a decoded distance is image height: rows of the two kinds of scenes at their best layers."""
     kept, floor = decoupled["residual"], decoupled["untrained"]
     left = f"with both taken out {_signed(kept)} is left" if kept == kept else "what they leave of it is too little to decode"

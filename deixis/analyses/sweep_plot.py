@@ -82,7 +82,7 @@ def plot_layer_sweep(frame: "pd.DataFrame", ax: "Axes | None" = None, metric: st
 
 
 def _draw(ax: "Axes", line: "pd.DataFrame", label: str, colour: str, *, alone: bool) -> None:
-    single = {"marker": "o"} if len(line) == 1 else {}
+    single: dict[str, Any] = {"marker": "o"} if len(line) == 1 else {}
     ax.plot(line["layer"], line["score"], color=colour, marker="o", markersize=4, linewidth=2, label=label)
     if line["low"].notna().any():
         ax.fill_between(line["layer"], line["low"], line["high"], color=colour, alpha=0.18, linewidth=0)

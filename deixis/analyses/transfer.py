@@ -147,11 +147,13 @@ def transfer(
     work = Procedure(method=METHODS[name], n_folds=n_folds, alphas=ALPHAS, seed=seed)
     asked = {"groups": groups, "condition": condition, "task": task, "language": language}
     cells: list[TransferCell] = []
+    n_classes = 0
     with threadpool_limits(limits=1):
         for pool in pooled(runs, target, by, site=site, role=role, layers=layers, **asked):
             cells += _Matrix(work, pool, by, n_bootstrap, level).cells()
+            n_classes = len(np.unique(pool.target))
     smallest = min(cell.n_groups for cell in cells)
-    warn_of_few(kind, smallest, len(set(pool.target.tolist())))
+    warn_of_few(kind, smallest, n_classes)
     return Transfer(target=target, role=role, site=site, by=by, cells=tuple(cells))
 
 

@@ -1,7 +1,7 @@
 """What the layers hold: probes and the lens."""
 
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,7 +36,7 @@ def probe(
     from deixis.cli.controls import recorded_controls
 
     opened = dx.open_run(run)
-    beside = recorded_controls(opened, role, target) if controls == "all" else {}
+    beside: dict[str, Any] = recorded_controls(opened, role, target) if controls == "all" else {}
     asked = controls if controls in ("default", "all") else tuple(listed(controls))
     sweep = dx.layer_sweep(
         opened, target, role=role, site=site, controls=asked, language=language, progress=is_watched(), **beside

@@ -42,7 +42,7 @@ def _between(
     in_order = np.sort(label)
     dealt = rng.permuted(in_order[: runs * n_folds].reshape(runs, n_folds), axis=1)
     # The last, shorter run of groups went to the folds that have one group more.
-    rest = dict(zip(np.flatnonzero(size > runs), rng.permutation(in_order[runs * n_folds :]), strict=True))
+    rest = dict(zip(np.flatnonzero(size > runs).tolist(), rng.permutation(in_order[runs * n_folds :]), strict=True))
     found = np.empty_like(label)
     for number in range(n_folds):
         own = dealt[:, number]

@@ -144,11 +144,11 @@ def test_a_probe_that_reads_the_row_is_told_from_one_that_reads_the_distance():
 
 
 def test_the_sentence_says_the_numbers_and_their_difference():
-    standard = pd.Series({"nuisance": 1.0, "held_out": 0.97})
+    standard = {"nuisance": 1.0, "held_out": 0.97}
     apart = {"nuisance": -0.001, "n_groups": 80, "held_out": 0.53, "low": 0.35, "high": 0.7, "residual": 0.51, "untrained": 0.2}
-    said = height_sentence("pico", standard, pd.Series(apart))
+    said = height_sentence("pico", standard, apart)
     assert "image height and size alone give R2 1.00, so the probe's 0.97 can't be told from theirs" in said
     assert "(alone 0.00, 80 scenes) it reaches 0.53 (interval at the chosen layer 0.35 to 0.70)" in said
     assert "against 0.20 from random weights; with both taken out 0.51 is left. Up to 0.44 of the standard score" in said
-    without = height_sentence("pico", standard, pd.Series(apart | {"residual": np.nan, "untrained": np.nan}))
+    without = height_sentence("pico", standard, apart | {"residual": np.nan, "untrained": np.nan})
     assert "; what they leave of it is too little to decode. Up to" in without
