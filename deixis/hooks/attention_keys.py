@@ -21,6 +21,7 @@ from deixis.hooks.attention_calls import AttentionCall
 
 Listener = Callable[[AttentionCall], None]
 PREFIX = "deixis_"
+_WATCHED = "this model's attention is being watched already; leave the other watch first."
 _LISTENERS: "WeakKeyDictionary[nn.Module, Listener]" = WeakKeyDictionary()
 
 
@@ -54,7 +55,7 @@ class Listening:
         """
         for module in self._listeners:
             if module in _LISTENERS:
-                raise AttentionError("this model's attention is being watched already; leave the other watch first.")
+                raise AttentionError(_WATCHED)
         self._before = [config._attn_implementation for config in self._configs]
         _LISTENERS.update(self._listeners)
         for config, name in zip(self._configs, self._before, strict=True):
@@ -88,9 +89,11 @@ def _configs_of(modules: Iterable[nn.Module]) -> list[Any]:
 
 def _check_readable(module: nn.Module, name: str | None, device: str) -> None:
     kind = type(module).__name__
+    if name is not None and name.startswith(PREFIX):
+        raise AttentionError(_WATCHED)
     if name is not None and "flash" in name and device == "cpu":
         raise AttentionError(f"{kind} is set to {name!r}, which does not run on a CPU; load with attn_implementation='sdpa'.")
-    if name is None or "flex" in name or "paged" in name or name.startswith(PREFIX):
+    if name is None or "flex" in name or "paged" in name:
         raise AttentionError(
             f"{kind} is set to the attention implementation {name!r}, which can't be read; load the model with "
             "attn_implementation='sdpa', or with 'eager'."
