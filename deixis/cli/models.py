@@ -23,7 +23,9 @@ def families() -> Outcome:
     missing = pd.DataFrame({"models": LEFT_OUT.keys(), "why": LEFT_OUT.values()})
     shown = (
         table(pd.DataFrame(rows), HEADINGS),
+        "",
         table(missing, {"models": "Left out", "why": "Why"}),
+        "",
         "Any other class of transformers is resolved by its structure, or refused with the record to write.",
         f"bundled: {', '.join(data['bundled']) or 'none'}",
     )
@@ -63,4 +65,4 @@ def doctor(
     }
     heading = f"{vlm.name}: {vlm.family.architecture}; equal means within {tolerance(vlm):g} of the spread"
     columns = {"name": "Check", "result": "Result", "seconds": "Seconds", "detail": "What it says"}
-    return Outcome(data, (heading, table(frame, columns), end), code=FAILED if failed else 0)
+    return Outcome(data, (heading, "", table(frame, columns), "", end), code=FAILED if failed else 0)

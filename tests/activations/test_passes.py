@@ -8,7 +8,8 @@ from torch import Tensor
 
 from deixis.activations.passes import PromptPass, written_answers
 from deixis.benchmarks import Item
-from deixis.models import VLM
+from deixis.models import FAMILIES, VLM
+from tests.models.tiny import tiny_vlm
 from tests.toys import grey, toy_image, toy_item, toy_items, toy_vlm
 
 LENGTH = 12
@@ -109,3 +110,22 @@ def test_copied_rows_continue_as_one_pass_would_and_leave_the_state_alone(vlm: V
         torch.testing.assert_close(logits[number], full_logits(vlm, items[row], tail)[1:], rtol=1e-4, atol=1e-4)
     assert state.cache.get_seq_length() == before
     assert written_answers(state, LENGTH) == generated(vlm, items)
+
+
+@pytest.mark.parametrize("architecture", FAMILIES)
+@torch.no_grad()
+def test_every_family_goes_on_from_its_cache_as_generate_does(architecture: str) -> None:
+    """Texts of a padded batch, and the logits of copied rows over several tokens at once, against one token after the other."""
+    vlm = tiny_vlm(architecture)
+    items = [toy_item(0), toy_item(4)]
+    assert vlm.prepare(items)["attention_mask"].sum(dim=1).unique().numel() == 2
+    assert written(vlm, items) == [generated(vlm, [item])[0] for item in items]
+    state = PromptPass.run(vlm, vlm.prepare(items))
+    tail = torch.tensor([list(vlm.form_tokens("this star is far"))[:4]] * 3)
+    at_once = state.rows([1, 0, 1]).extended(tail)
+    one_by_one = state.rows([1, 0, 1])
+    steps = torch.stack([one_by_one.extended(tail[:, [step]])[:, 0] for step in range(tail.shape[1])], dim=1)
+    vlm.reset()
+    torch.testing.assert_close(at_once, steps, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(at_once[0], at_once[2])
+    assert float((at_once[0] - at_once[1]).abs().max()) > 1e-3

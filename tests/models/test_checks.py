@@ -5,12 +5,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from deixis.models import FAMILIES, VLM, ModelError, wrap
+from deixis.models import FAMILIES, VLM, ModelError, passes, wrap
+from deixis.models.checking.at_load import unmoved
+from deixis.models.checking.evidence import Evidence
+from deixis.models.checking.in_full import IN_FULL
 from deixis.models.checks import AT_LOAD, Check, check_vlm
+from deixis.models.layout import Layout, PictureLayout
+from deixis.models.sites import SITES, Site
+from tests.models.tiny import TINY, tiny_vlm
 from tests.toys import toy_model, toy_processor
 
 FAMILY = FAMILIES["Qwen3VLForConditionalGeneration"]
@@ -103,20 +110,20 @@ def test_a_model_that_ignores_its_picture_is_caught(model: Any, processor: Any) 
 
 
 @contextmanager
-def blocks_behaving(model: Any, block: int, forward: Any) -> Iterator[None]:
-    layer = model.model.language_model.layers[block]
-    layer.forward, real = forward, layer.forward
+def giving(module: nn.Module, forward: Any) -> Iterator[None]:
+    """Let a module compute something else."""
+    module.forward, real = forward, module.forward
     try:
         yield
     finally:
-        layer.forward = real
+        module.forward = real
 
 
 def test_a_block_whose_input_does_not_matter_is_caught(model: Any, processor: Any) -> None:
     def ignores_the_last_position(hidden: torch.Tensor, **_: Any) -> torch.Tensor:
         return torch.cat([hidden[:, :-1], torch.ones_like(hidden[:, -1:])], dim=1)
 
-    with blocks_behaving(model, 2, ignores_the_last_position):
+    with giving(model.model.language_model.layers[2], ignores_the_last_position):
         assert "does not move the logits" in failed(with_record(model, processor)).said
 
 
@@ -124,7 +131,7 @@ def test_a_model_whose_rows_mix_is_caught(model: Any, processor: Any) -> None:
     def mixes(hidden: torch.Tensor, **_: Any) -> torch.Tensor:
         return hidden + hidden.mean(dim=0, keepdim=True)
 
-    with blocks_behaving(model, 1, mixes):
+    with giving(model.model.language_model.layers[1], mixes):
         assert "left-padded batch" in failed(with_record(model, processor)).said
 
 
@@ -134,3 +141,273 @@ def test_wrap_refuses_what_fails_a_check(model: Any, processor: Any) -> None:
         model.lm_head.forward = lambda x: x @ model.lm_head.weight.T + 1.0 * torch.arange(len(model.lm_head.weight))
     with pytest.raises(ModelError, match="does not fit the record of Qwen3VLForConditionalGeneration"):
         wrap(model, processor)
+
+
+LIMIT = 64
+"""Tokens of an item of the checks, where the family's processor can make pictures of few tokens."""
+
+
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_every_record_passes_at_load_in_six_calls_of_short_items(architecture: str) -> None:
+    vlm = tiny_vlm(architecture)
+    calls: list[int] = []
+
+    def note(_module: nn.Module, _args: Any, kwargs: dict[str, Any]) -> None:
+        calls.append(kwargs["input_ids"].shape[1])
+
+    handle = vlm.model.register_forward_pre_hook(note, with_kwargs=True)
+    before = count_hooks(vlm.model)
+    try:
+        done = check_vlm(vlm)
+    finally:
+        handle.remove()
+    assert [check.name for check in done] == list(AT_LOAD)
+    assert not [check.said for check in done if check.passed is False]
+    assert {check.name for check in done if check.passed is None} <= set(EXCUSED.get(architecture, ()))
+    assert len(calls) <= 6
+    assert count_hooks(vlm.model) <= before  # transformers collects hidden states by hooks that it leaves behind itself
+    assert min(calls) == 1  # the token behind the prompts
+
+
+EXCUSED = {"MllamaForConditionalGeneration": ("image",)}
+"""Checks that can't run, by family."""
+
+
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_every_record_passes_the_slow_checks(architecture: str) -> None:
+    done = check_vlm(tiny_vlm(architecture), full=True, stop=False)
+    assert [check.name for check in done] == [*AT_LOAD, *IN_FULL]
+    assert not [(check.name, check.said) for check in done if check.passed is False]
+    excused = {*EXCUSED.get(architecture, ()), *(["every token"] if tiny_vlm(architecture).family.vision_blocks is None else [])}
+    assert {check.name for check in done if check.passed is None} <= excused
+
+
+def test_items_of_the_checks_are_short(model: Any, processor: Any) -> None:
+    vlm = with_record(model, processor)
+    widths = [vlm.prepare([item])["input_ids"].shape[1] for item in Evidence(vlm).items]
+    assert max(widths) <= LIMIT + 20  # the toy's tokenizer spells most words out, letter by letter
+    assert min(widths) <= LIMIT
+
+
+def test_an_off_by_one_layer_is_caught(model: Any, processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The site names the block before: what it reads is a residual stream, of another layer."""
+    wrong = replace(SITES["resid"], module=lambda vlm, layer: vlm.blocks[max(layer - 1, 0)])
+    monkeypatch.setitem(SITES, "resid", wrong)
+    done = check_vlm(with_record(model, processor), stop=False)
+    said = {check.name: check.said for check in done if check.passed is False}
+    assert "on resid 3 do not give the model's logits" in said["logits"]
+    assert "the blocks ran in the order" in said["resid"]  # two layers name one block
+
+
+class Nothing(nn.Module):
+    """Looks like a norm, and is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(32))
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return hidden
+
+
+def test_a_norm_left_out_is_caught(model: Any, processor: Any) -> None:
+    """What enters the named module is normed already: with the head it gives the logits, but no block returned it."""
+    inner = model.model.language_model
+    inner.nothing, real = Nothing(), inner.forward
+
+    def through(*args: Any, **kwargs: Any) -> Any:
+        out = real(*args, **kwargs)
+        inner.nothing(out.last_hidden_state)
+        return out
+
+    with giving(inner, through):
+        found = failed(with_record(model, processor, final_norm="model.language_model.nothing"))
+    assert found.said == "resid 3 at a text token is not what block 2 returns."
+
+
+def test_a_norm_that_the_model_does_not_apply_is_caught(model: Any, processor: Any) -> None:
+    """The other way round: the head reads the last block's output as it is."""
+    norm = model.model.language_model.norm
+    with giving(norm, lambda hidden: hidden):
+        vlm = with_record(model, processor)
+        object.__setattr__(vlm, "family", replace(FAMILY, final_norm="model.language_model.norm"))
+        real = type(norm).forward
+        wrong = VLM._headed
+
+        def normed(self: VLM, resid: Tensor, rows: Any) -> Tensor:
+            return wrong(self, real(norm, resid), rows)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(VLM, "_headed", normed)
+            assert "do not give the model's logits" in failed(vlm).said
+
+
+class RightPadding:
+    """A processor that pads on the right, whatever it is told."""
+
+    def __init__(self, processor: Any) -> None:
+        self._processor = processor
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._processor, name)
+
+    def __call__(self, **arguments: Any) -> Any:
+        return self._processor(**arguments | {"padding_side": "right"})
+
+
+def test_right_padding_is_caught(model: Any, processor: Any) -> None:
+    assert "the batch is padded on the right" in failed(with_record(model, RightPadding(processor))).said
+
+
+def test_a_shifted_image_range_is_caught(model: Any, processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = VLM.token_roles
+
+    def shifted(self: VLM, inputs: Any, items: Any) -> dict[str, Tensor]:
+        return {role: mask.roll(1, dims=1) if role == "image" else mask for role, mask in real(self, inputs, items).items()}
+
+    monkeypatch.setattr(VLM, "token_roles", shifted)
+    check = next(c for c in check_vlm(with_record(model, processor), stop=False) if c.name == "image")
+    assert check.passed is False
+    assert "the image range or the order of its rows is wrong" in check.said
+
+
+def test_rows_of_the_merger_in_another_order_are_caught(model: Any, processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Layout.token_of_row
+    monkeypatch.setattr(
+        Layout, "token_of_row", lambda self, site: real(self, site).flip(0) if site == "merger_out" else real(self, site)
+    )
+    assert "the order of its rows is wrong" in failed(with_record(model, processor)).said
+
+
+def test_an_output_turned_into_a_tuple_is_caught(model: Any, processor: Any) -> None:
+    first, second = model.model.visual.blocks
+    before, after = first.forward, second.forward
+    with (
+        giving(first, lambda *args, **kwargs: (before(*args, **kwargs),) * 2),
+        giving(second, lambda hidden, *args, **kwargs: after(hidden[0], *args, **kwargs)),
+    ):
+        assert "vision 0 gives a tuple of (Tensor" in failed(with_record(model, processor)).said
+
+
+def test_a_decoder_block_that_gives_a_tuple_of_two_is_caught(model: Any, processor: Any) -> None:
+    layer, following = model.model.language_model.layers[1:]
+    before, after = layer.forward, following.forward
+    with (
+        giving(layer, lambda *args, **kwargs: (before(*args, **kwargs),) * 2),
+        giving(following, lambda hidden, *args, **kwargs: after(hidden[0], *args, **kwargs)),
+    ):
+        problem = failed(with_record(model, processor)).said
+    assert "tuple" in problem
+
+
+def test_positions_that_are_not_derived_from_the_mask_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row is numbered from the batch's first column, padding included; what follows is numbered from the mask."""
+    vlm = TINY["LlavaForConditionalGeneration"]()
+    real = VLM.prepare
+    monkeypatch.setattr(
+        VLM,
+        "prepare",
+        lambda self, items: (inputs := real(self, items)) | {"position_ids": torch.arange(inputs["input_ids"].shape[1])[None]},
+    )
+    assert failed(vlm).name in ("batch", "continuation")
+
+
+def test_a_wrong_position_behind_the_prompt_is_caught(model: Any, processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = passes._rope_shift
+    monkeypatch.setattr(passes, "_rope_shift", lambda vlm, inputs: real(vlm, inputs) + 1)
+    assert "its positions are not counted alike" in failed(with_record(model, processor)).said
+
+
+def test_rope_deltas_that_are_not_reset_are_caught(model: Any, processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VLM, "reset", lambda _vlm: None)
+    problem = failed(with_record(model, processor)).said
+    assert "model keeps rope_deltas of the last pass, and the record's keeps_positions does not name it" in problem
+
+
+@pytest.mark.parametrize("turn", ["transposed", "mirrored", "shifted"])
+def test_a_wrong_map_from_pixels_to_tokens_is_caught(
+    model: Any, processor: Any, turn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = FAMILY.layout
+
+    def wrong(vlm: VLM, inputs: Any, sizes: Any) -> list[PictureLayout]:
+        found = []
+        for picture in real(vlm, inputs, sizes):
+            boxes = picture.boxes.copy()
+            if turn == "transposed":
+                boxes = boxes[:, [1, 0, 3, 2]]
+            elif turn == "mirrored":
+                width = boxes[:, 2].max()
+                boxes = np.stack([width - boxes[:, 2], boxes[:, 1], width - boxes[:, 0], boxes[:, 3]], axis=1)
+            else:
+                boxes = np.roll(boxes, 1, axis=0)
+            found.append(replace(picture, boxes=boxes))
+        return found
+
+    check = failed(with_record(model, processor, layout=wrong))
+    assert (check.name, "the map from pixels to tokens is wrong" in check.said) == ("pixels", True)
+
+
+def test_one_wrong_token_far_from_the_corner_is_caught_by_the_slow_check(model: Any, processor: Any) -> None:
+    def swapped(vlm: VLM, inputs: Any, sizes: Any) -> list[PictureLayout]:
+        found = []
+        for picture in FAMILY.layout(vlm, inputs, sizes):
+            order = np.arange(len(picture.boxes))
+            order[[-1, -2]] = order[[-2, -1]]
+            found.append(replace(picture, boxes=picture.boxes[order]))
+        return found
+
+    wrong = with_record(model, processor, layout=swapped)
+    assert all(check.passed for check in check_vlm(wrong))
+    problems = {check.name: check.said for check in check_vlm(wrong, full=True, stop=False) if check.passed is False}
+    assert list(problems) == ["every token"]
+    assert "the map from pixels to tokens is wrong" in problems["every token"]
+
+
+def test_one_site_that_does_nothing_at_one_layer_is_caught_by_the_slow_check(model: Any, processor: Any) -> None:
+    """The last block's MLP is computed and thrown away; the checks at load look at the middle one."""
+    layer = model.model.language_model.layers[2]
+    real = layer.mlp.forward
+    layer.mlp.register_forward_hook(lambda *_: None)
+
+    def thrown_away(hidden: Tensor, **kwargs: Any) -> Tensor:
+        residual = hidden
+        attended, _ = layer.self_attn(hidden_states=layer.input_layernorm(hidden), **kwargs)
+        layer.mlp(layer.post_attention_layernorm(residual + attended))
+        return residual + attended
+
+    assert real is not None
+    with giving(layer, thrown_away):
+        vlm = with_record(model, processor)
+        assert all(check.passed for check in check_vlm(vlm))
+        problem = failed(vlm, full=True)
+    assert (problem.name, problem.said) == (
+        "every site",
+        "replacing mlp_out 2 at the last position does not move the logits.",
+    )
+
+
+def test_a_replacement_by_itself_that_moves_the_logits_is_caught(
+    model: Any, processor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site that reads one tensor and writes another."""
+    attach = Site.attach
+
+    def crooked(self: Site, vlm: VLM, layer: int, visit: Any) -> Any:
+        def moved(tensor: Tensor) -> Tensor | None:
+            changed = visit(tensor)
+            return None if changed is None else changed + 0.1 * changed.std()
+
+        return attach(self, vlm, layer, moved if self.name == "resid" else visit)
+
+    monkeypatch.setattr(Site, "attach", crooked)
+    vlm, evidence = with_record(model, processor), None
+    evidence = Evidence(vlm)
+    edits = evidence.edit([("resid", 1)])
+    result = replace(edits, clean=evidence.generated[1][0])
+    assert unmoved(vlm, result) == "replacing resid 1 by themselves moves the logits."
+
+
+def test_heads_of_another_layer_are_caught(model: Any, processor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SITES, "head", replace(SITES["head"], module=lambda vlm, _layer: vlm.out_proj_of(0)))
+    assert "the output projection on head 1 does not give attn_out 1" in failed(with_record(model, processor)).said
