@@ -286,3 +286,18 @@ def test_a_cuda_device_gives_what_the_processor_gives(kind):
     there = fit_many(X, y, FOLDS, kind=kind, alphas=ALPHAS, keep=("predictions", "coefficients"), device="cuda")
     np.testing.assert_allclose(there.predictions, here.predictions, rtol=1e-8, atol=1e-9)
     close(there.coef, here.coef)
+
+
+@pytest.mark.parametrize("kind", ["ridge", "discriminant", "logistic", "mean_difference"])
+@pytest.mark.parametrize("shape", [(60, 3), (60, 90), (300, 200)])
+def test_constant_features_tell_no_more_than_the_training_set_alone(kind, shape):
+    n = shape[0]
+    folds = np.arange(n) % 4
+    y = np.arange(n) * 1.0 if kind == "ridge" else np.arange(n) // 4 % 3
+    got = fit_many(np.full(shape, 7.0), y, folds, kind=kind, alphas=(1e-4, 1.0), keep=("predictions", "coefficients"))
+    assert (got.coef == 0).all()
+    if kind == "ridge":
+        means = np.array([y[folds != fold].mean() for fold in range(4)])
+        np.testing.assert_allclose(got.predictions[0, :, 0, 0], np.tile(means[folds], (2, 1)))
+    else:
+        np.testing.assert_allclose(got.scores, 1 / 3)
