@@ -67,6 +67,8 @@ class Findings:
     """The frames of the sweeps over decoupled scenes, as ``sweeps``; None without such runs."""
     decoupled_best: "pd.DataFrame | None" = None
     """As ``best``."""
+    warned: tuple[str, ...] = ()
+    """What so few scenes could not have shown, a sentence each."""
     patches: "tuple[PatchSweep, ...]" = ()
     """Patch sweeps of these models, which the gap rests on too."""
     steers: "tuple[SteerSweep, ...]" = ()
@@ -107,21 +109,23 @@ def find(
 
     from deixis.analyses.behaviour import behaviour
     from deixis.analyses.encoding_gap import encoding_gap
+    from deixis.probes.power import told_of_few
 
     _check_distinct(runs)
     reference = _reference(runs, reference)
-    say("probing the layers")
-    others = beside or {}
-    swept = [_sweeps(run, others.get(run.settings["model"], Beside()).untrained) for run in runs]
-    decoupled = [_sweeps(one.decoupled, one.decoupled_untrained) for one in others.values() if one.decoupled is not None]
-    apart = [sweep for found, _ in decoupled for sweep in found]
-    sweeps = [sweep for found, _ in swept for sweep in found]
-    say("following the logits")
-    lenses, without_lens = _lenses(runs, vlms or {})
-    say("comparing the answers")
-    behaviours = [behaviour(run, reference=reference) for run in runs]
-    say("weighing encoding against use")
-    gap = encoding_gap(list(runs), patches=list(patches) or None)
+    with told_of_few() as warned:
+        say("probing the layers")
+        others = beside or {}
+        swept = [_sweeps(run, others.get(run.settings["model"], Beside()).untrained) for run in runs]
+        decoupled = [_sweeps(one.decoupled, one.decoupled_untrained) for one in others.values() if one.decoupled is not None]
+        apart = [sweep for found, _ in decoupled for sweep in found]
+        sweeps = [sweep for found, _ in swept for sweep in found]
+        say("following the logits")
+        lenses, without_lens = _lenses(runs, vlms or {})
+        say("comparing the answers")
+        behaviours = [behaviour(run, reference=reference) for run in runs]
+        say("weighing encoding against use")
+        gap = encoding_gap(list(runs), patches=list(patches) or None)
     return Findings(
         runs=tuple(runs),
         sweeps=_joined([sweep.to_frame() for sweep in sweeps]),
@@ -139,6 +143,7 @@ def find(
         beside=others,
         decoupled=_joined([sweep.to_frame() for sweep in apart]) if apart else None,
         decoupled_best=_joined([best_rows(sweep) for sweep in apart]) if apart else None,
+        warned=tuple(warned),
     )
 
 

@@ -9,6 +9,7 @@ from deixis.analyses.report_figures import plain, titled
 from deixis.analyses.report_parts import Figure, Section
 from deixis.analyses.report_tables import Grid, grid, spans
 from deixis.analyses.svg import Panel, panel
+from deixis.probes.power import told_of_few
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,20 +50,20 @@ def controls_section(findings: Findings) -> Section | None:
         return None
     notes: list[str] = []
     figures = [Figure(tuple(_curves(findings)), _CURVES)] if _curves(findings) else []
-    for make in (_transfers, _scatters):
-        figure = make(findings, notes)
-        if figure is not None:
-            figures.append(figure)
+    with told_of_few() as warned:
+        made = [make(findings, notes) for make in (_transfers, _scatters)]
+        lead = " ".join(_sentences(findings))
+    figures += [figure for figure in made if figure is not None]
     table = _table(findings)
     blank = table[(table["role"] == "object") & (table["blank"] > table["chance"] + 0.2)]
     if len(blank):
         notes.insert(0, _PLACE)
     return Section(
         heading="What else could have given these scores",
-        lead=" ".join(_sentences(findings)),
+        lead=lead,
         figures=tuple(figures),
         grids=(_grid(table),),
-        notes=tuple(notes),
+        notes=(*notes, *dict.fromkeys(f"{one[0].upper()}{one[1:]}" for one in (*findings.warned, *warned))),
     )
 
 

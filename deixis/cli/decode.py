@@ -34,20 +34,22 @@ def probe(
     """Decode a target from every layer, beside everything that could have given the score as well."""
     import deixis as dx
     from deixis.cli.controls import recorded_controls
+    from deixis.probes.power import told_of_few
 
     opened = dx.open_run(run)
     beside: dict[str, Any] = recorded_controls(opened, role, target) if controls == "all" else {}
     asked = controls if controls in ("default", "all") else tuple(listed(controls))
-    sweep = dx.layer_sweep(
-        opened, target, role=role, site=site, controls=asked, language=language, progress=is_watched(), **beside
-    )
+    with told_of_few() as warned:
+        sweep = dx.layer_sweep(
+            opened, target, role=role, site=site, controls=asked, language=language, progress=is_watched(), **beside
+        )
     frame = sweep.to_frame()
     best = [sweep.best(language=spoken) for spoken in dict.fromkeys(frame["language"])]
     return answered(
         sweep,
         out,
-        (_curve(frame, best[0].metric), "", *(f"{one}." for one in best)),
-        {"rows": records(frame), "best": records(best[0].to_frame())[0]},
+        (_curve(frame, best[0].metric), "", *(f"{one}." for one in best), *(f"Note: {one}" for one in warned)),
+        {"rows": records(frame), "best": records(best[0].to_frame())[0], "warnings": warned},
     )
 
 

@@ -1,6 +1,8 @@
 """What too few items could have shown at all."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from scipy.stats import norm
@@ -26,6 +28,21 @@ def smallest_effect(kind: str, n_groups: int, n_classes: int = 0, level: float =
         return float(np.tanh(z / np.sqrt(n_groups - 3)) ** 2) if n_groups > 3 else 1.0
     chance = 1 / n_classes
     return min(1.0, chance + z * float(np.sqrt(chance * (1 - chance) / n_groups)))
+
+
+@contextmanager
+def told_of_few() -> Iterator[list[str]]:
+    """Collect warnings of too few items as sentences, for those who show them elsewhere; other warnings go on as they are."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TooFewItemsWarning)
+        yield said
+    for one in caught:
+        if issubclass(one.category, TooFewItemsWarning):
+            said.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    said[:] = list(dict.fromkeys(said))
 
 
 def warn_of_few(kind: str, n_groups: int, n_classes: int = 0) -> None:

@@ -38,3 +38,16 @@ def test_fewer_groups_than_twenty_are_warned_of_with_the_smallest_effect():
 def test_hardly_any_groups_can_show_nothing_but_perfection():
     assert smallest_effect("regression", 3) == 1.0
     assert smallest_effect("classification", 2, 2) == 1.0
+
+
+def test_warnings_are_collected_once_each_and_others_go_on():
+    import warnings
+
+    from deixis.probes.power import told_of_few, warn_of_few
+
+    with pytest.warns(RuntimeWarning, match="something else"), told_of_few() as said:  # noqa: PT031
+        for _ in range(2):
+            warn_of_few("regression", 12)
+        warnings.warn("something else", RuntimeWarning, stacklevel=1)
+    assert len(said) == 1
+    assert said[0].startswith("only 12 groups")
