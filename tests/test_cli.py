@@ -17,7 +17,22 @@ from deixis.cli import app
 from deixis.console import cell, records, sentence, table
 from tests.toys import toy_model, toy_processor
 
-COMMANDS = ("demo", "render", "record", "probe", "lens", "score", "compare", "gap", "verify", "families", "report")
+COMMANDS = (
+    "patch",
+    "steer",
+    "demo",
+    "render",
+    "record",
+    "probe",
+    "lens",
+    "score",
+    "compare",
+    "gap",
+    "verify",
+    "families",
+    "report",
+    "doctor",
+)
 SMALL = ("--languages", "en", "--size", "64", "--workers", "1")
 
 
@@ -161,8 +176,30 @@ def test_verify_counts_the_shards_and_finds_damage(recorded: Path, tmp_path: Pat
 
 def test_families_names_what_is_known():
     from deixis.models import BUNDLED, FAMILIES
+    from deixis.models.families import LEFT_OUT
 
-    assert parsed("families") == {"families": list(FAMILIES), "bundled": list(BUNDLED)}
+    data = parsed("families")
+    assert [row["architecture"] for row in data["families"]] == list(FAMILIES)
+    assert (data["left_out"], data["bundled"]) == (LEFT_OUT, list(BUNDLED))
+    shown = CliRunner().invoke(app, ["families"], env={"COLUMNS": "200", "TERM": "dumb"}).stdout
+    assert all(name in shown for name in (*FAMILIES, *LEFT_OUT, *BUNDLED))
+
+
+def test_doctor_says_what_holds_and_fails_where_a_check_does(model: Path, monkeypatch: pytest.MonkeyPatch):
+    from deixis.models.checking import at_load, in_full
+
+    data = parsed("doctor", model)
+    assert [check["name"] for check in data["checks"]] == [*at_load.AT_LOAD, *in_full.IN_FULL]
+    assert all(check["passed"] and check["seconds"] >= 0 for check in data["checks"])
+    assert data["failed"] == []
+    monkeypatch.setitem(at_load.AT_LOAD, "heads", ("nothing", lambda _evidence: "the heads are wrong."))
+    result = run("doctor", model)
+    assert result.exit_code == 1
+    assert "FAILS" in result.stdout
+    assert "1 of 12 checks fail: heads." in result.stdout
+    as_json = run("doctor", model, "--json")
+    assert as_json.exit_code == 1
+    assert json.loads(as_json.stdout)["failed"] == ["heads"]
 
 
 def test_the_demo_runs_on_any_model_and_reuses_its_runs(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from deixis.activations import Run
 
 
+PERMUTATIONS = 100
+"""Of scene labels, for the p-value of a probe: its smallest is 0.01."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Decoded:
     """A probe for the region at one role, at the layer that other folds chose."""
@@ -60,7 +64,7 @@ def decoded(run: "Run", role: str, task: str, language: str | None, seed: int) -
 
     asked = {"role": role, "task": task, "language": language, "seed": seed}
     # Permuted over all layers at once, so that p is that of the best of them.
-    sweep = layer_sweep(run, "region", controls=("permutation",), **asked)
+    sweep = layer_sweep(run, "region", controls=("permutation",), n_permutations=PERMUTATIONS, **asked)
     best = sweep.best()
     frame = sweep.to_frame()
     p_value = float(frame[(frame["metric"] == best.metric) & (frame["layer"] == best.layer)]["p_value"].iloc[0])

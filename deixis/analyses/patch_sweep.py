@@ -295,24 +295,25 @@ def plot_patch_sweep(frame: "pd.DataFrame", ax: "Axes | None" = None, metric: st
     values = table.to_numpy(float)
     distance = metric == "js_distance"  # from 0 to 1 by its nature
     top = 1.0 if distance or metric == "restored" else max(1e-9, float(np.nanmax(np.abs(values), initial=0)))
-    drawn = ax.imshow(values, cmap="Blues" if distance else "RdBu_r", vmin=0.0 if distance else -top, vmax=top, aspect="auto")
+    # Cells as shapes: an image would be pixels in a vector file.
+    ax.pcolormesh(values, cmap="Blues" if distance else "RdBu_r", vmin=0.0 if distance else -top, vmax=top)
+    ax.invert_yaxis()
     for (row, column), value in np.ndenumerate(values):
         ax.text(
-            column,
-            row,
+            column + 0.5,
+            row + 0.5,
             "–" if np.isnan(value) else f"{value:.2f}",
             ha="center",
             va="center",
             fontsize=8,
             color="white" if abs(value) > 0.6 * top else "black",
         )
-    ax.set_xticks(range(table.shape[1]), [str(layer) for layer in table.columns])
-    ax.set_yticks(range(len(table)), list(table.index))
-    ax.set_xlabel(f"layer ({site})")
+    named = {"restored": "share restored", "js_distance": "JS distance moved"}.get(metric, metric)
+    ax.set_xticks(np.arange(table.shape[1]) + 0.5, [str(layer) for layer in table.columns])
+    ax.set_yticks(np.arange(len(table)) + 0.5, list(table.index))
+    ax.set_xlabel(f"layer ({site}); in the cells: {named}")
     ax.set_ylabel("patched tokens")
     ax.spines[:].set_visible(False)
-    named = {"restored": "share restored", "js_distance": "JS distance moved"}.get(metric, metric)
-    ax.figure.colorbar(drawn, ax=ax, label=named, fraction=0.046)
     ax.set_title(f"{frame['model'].iloc[0]}: {_controls(rows)}", fontsize=9)
     return ax
 

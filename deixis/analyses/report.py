@@ -16,13 +16,19 @@ if TYPE_CHECKING:
 _NOTES = (
     "A probe's score says that a quantity can be decoded from a layer. It does not say that the model uses it; that is what the "
     "table at the top is about.",
-    "Used means that the model's own distribution over the answers on offer moves with the target. It is evidence from "
-    "observation: no layer was edited.",
     "Scenes are never split between training and test. Four languages of one picture are one scene.",
     "In the standard scenes a farther figure also stands higher in the picture and looks smaller. A probe of distance may read "
     "either.",
     "The lens reads early layers with a head that was made for the last one. A flat line there is no proof of absence.",
     "An answer counts as recognised if it keeps the template and names colour and shape rightly, in any known word for them.",
+)
+_OBSERVED = (
+    "Used means that the model's own distribution over the answers on offer moves with the target. It is evidence from "
+    "observation: no layer was edited."
+)
+_PATCHED = (
+    "Used means that the model's own distribution over the answers on offer moves with the target, and, for models that were "
+    "patched, that a near scene's object tokens move a far scene's answer. Where the two disagree the verdict is undecided."
 )
 _SYNTHETIC = (
     "The reference is the synthetic speaker that pico was trained on: a table made up for deixis. It is not human data, and no "
@@ -111,7 +117,11 @@ def render(findings: Findings) -> str:
         sections=sections(findings),
         scenes=example_scenes(findings.runs),
         cards=[{"name": run.settings["model"], "facts": run_facts(run)} for run in findings.runs],
-        notes=(*((_SYNTHETIC,) if findings.reference == "synthetic" else ()), *_NOTES),
+        notes=(
+            *((_SYNTHETIC,) if findings.reference == "synthetic" else ()),
+            _PATCHED if findings.patches else _OBSERVED,
+            *_NOTES,
+        ),
         **grids,
     )
 

@@ -89,7 +89,8 @@ BEST_CAPTION = (
 GAP_CAPTION = (
     "Encoded: a linear probe finds the region (its balanced accuracy at the answer position and at the object's image tokens) in "
     "scenes it has not seen. Used: the model's distribution over the options moves with the region, by a Jensen-Shannon distance "
-    "(shift) that chance alone would not give. Prior: the answer is the one to a blank picture."
+    "(shift) that chance alone would not give; where a patch is shown, putting a near scene's object tokens into a far one "
+    "must move the answers, too, by at least as much as counts. Prior: the answer is the one to a blank picture."
 )
 EVIDENCE_CAPTION = "The numbers behind each decision. A dash is evidence that was not recorded."
 
@@ -125,6 +126,8 @@ def gap_grid(frame: "pd.DataFrame") -> Grid:
     headings = {"model": "model", "task": "question", "language": "language", "case": "verdict", "encoded": "encoded"}
     headings |= {"used": "used", "prior": "prior", "answer_score": "probe, answer", "object_score": "probe, object"}
     headings |= {"shift": "shift", "shift_null": "by chance"}
+    headings |= {"patch_moved": "patch"} if frame["patch_moved"].notna().any() else {}
+    headings |= {"borderline": "borderline"} if frame["borderline"].astype(bool).any() else {}
     return grid(frame.assign(language=[language_name(code) for code in frame["language"]]), headings, GAP_CAPTION)
 
 

@@ -355,9 +355,9 @@ def test_what_lies_near_a_threshold_is_called_borderline():
 
     for low, high, expected in ((0.2, 0.3, False), (0.11, 0.3, True), (0.0, 0.05, False), (0.0, 0.09, True), (0.05, 0.2, True)):
         assert is_borderline(partial(is_used, shift(low, high)), LIMITS) is expected
-    gap = encoding_gap([planted(*PLANTS["encoded and used"])], thresholds=Thresholds(floor=0.17), n_boot=400)
+    gap = encoding_gap([planted(*PLANTS["encoded and used"])], thresholds=Thresholds(floor=0.19), n_boot=400)
     row = gap.to_frame().iloc[0]
-    assert row["shift_low"] - row["shift_null"] < 1.2 * 0.17
+    assert row["shift_low"] - row["shift_null"] < 1.2 * 0.19
     assert row["borderline"] == "used"
     assert "Borderline: English (used)." in gap.conclusion("fake")
     clear = encoding_gap([planted(*PLANTS["encoded and used"])], thresholds=Thresholds(floor=0.05), n_boot=400)

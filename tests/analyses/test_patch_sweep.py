@@ -215,7 +215,7 @@ def test_the_direction_of_a_pair_follows_its_distances():
 def test_the_heat_map_shows_the_numbers_of_the_frame(sweep):
     frame = sweep.to_frame()
     ax = sweep.plot()
-    shown = ax.images[0].get_array()
+    shown = ax.collections[0].get_array().reshape(4, 7)
     rows = [label.get_text() for label in ax.get_yticklabels()]
     main = cell(frame, metric="restored", contrast="distance")
     expected = cell(main, role="object", layer=1)["effect"].mean()

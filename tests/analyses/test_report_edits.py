@@ -1,39 +1,53 @@
 """The report's section about edits, from sweeps of chosen size."""
 
-from dataclasses import dataclass, replace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import deixis as dx
 from deixis.analyses.encoding_gap import encoding_gap
+from deixis.analyses.findings import Findings
 from deixis.analyses.patch_sweep import patch_sweep
 from deixis.analyses.report_edits import edits_section
+from deixis.benchmarks import Items
+from tests.analyses.fake_run import FakeRun
 from tests.analyses.pico_run import pico, pico_run
 
 
-@dataclass(frozen=True)
-class Some:
-    """What the section reads of the findings."""
-
-    patches: tuple[Any, ...] = ()
-    steers: tuple[Any, ...] = ()
-    gap: Any = None
-    models: tuple[str, ...] = ("pico",)
+def some(*models: str, gap: Any = None, **edits: Any) -> Findings:
+    """Findings of these models that hold edits and nothing else."""
+    nothing = pd.DataFrame()
+    runs = tuple(FakeRun(Items([]), dict, model=name) for name in models)
+    return Findings(
+        runs=runs,  # pyright: ignore[reportArgumentType]
+        sweeps=nothing,
+        best=nothing,
+        without_sweep=(),
+        lens=nothing,
+        without_lens={},
+        distributions=nothing,
+        scores=nothing,
+        reference=None,
+        gap=gap,
+        vlms={},
+        **edits,
+    )
 
 
 @pytest.fixture(scope="module")
-def findings() -> Some:
+def findings() -> Findings:
     run = pico_run()
     pairs = dx.near_far_pairs(languages=("en",), n=2, size=256)
     patches = patch_sweep(pico(), pairs, layers=[1, 5], roles=("object", "answer"))
     way = dx.probe_direction(run, "distance_m", layer=5)
     steers = dx.steer_sweep(pico(), run.items[:2], way, (-1.0, 1.0), n_random=1, side_effects=False)
-    return Some((patches,), (steers,), encoding_gap([run], patches=patches, n_boot=200))
+    gap = encoding_gap([run], patches=patches, n_boot=200)
+    return some("pico", gap=gap, patches=(patches,), steers=(steers,))
 
 
 def test_nothing_was_edited_and_there_is_no_section():
-    assert edits_section(Some()) is None  # pyright: ignore[reportArgumentType]
+    assert edits_section(some("pico")) is None
 
 
 def test_the_section_holds_map_curve_and_numbers(findings):
@@ -50,6 +64,6 @@ def test_the_section_holds_map_curve_and_numbers(findings):
 
 
 def test_a_model_without_patches_is_named(findings):
-    section = edits_section(replace(findings, models=("pico", "other")))
+    section = edits_section(some("pico", "other", gap=findings.gap, patches=findings.patches))
     assert section is not None
     assert "other was not patched." in section.notes
