@@ -32,6 +32,7 @@ COMMANDS = (
     "families",
     "report",
     "doctor",
+    "attention",
 )
 SMALL = ("--languages", "en", "--size", "64", "--workers", "1")
 
