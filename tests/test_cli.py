@@ -112,11 +112,13 @@ def test_saved_items_are_a_benchmark(tmp_path: Path, model: Path):
     assert parsed("record", model, tmp_path / "items", "--out", tmp_path / "run", "--workers", 1)["items"] == 2
 
 
+@pytest.mark.filterwarnings("ignore::deixis.probes.TooFewItemsWarning")
 def test_probe_prints_the_sweeps_rows(recorded: Path, tmp_path: Path):
     data = parsed("probe", recorded, "--target", "distance_m", "--out", tmp_path / "sweep.csv")
     frame = dx.layer_sweep(dx.open_run(recorded), "distance_m").to_frame()
     assert [row["score"] for row in data["rows"]] == pytest.approx(list(frame["score"]))
     assert data["rows"][0]["residual"] is None
+    assert data["warnings"][0].startswith("only 15 groups")
     assert data["best"]["layer"] == dx.layer_sweep(dx.open_run(recorded), "distance_m").best().layer
     assert list(pd.read_csv(tmp_path / "sweep.csv")["score"]) == pytest.approx(list(frame["score"]))
 

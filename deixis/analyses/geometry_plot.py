@@ -36,7 +36,9 @@ def plot_probe_geometry(frame: "pd.DataFrame", ax: "Axes | None" = None, value: 
     by = str(frame["by"].iloc[0])
     shown = [language_name(name) if by == "language" else name for name in names]
     ax = axes(ax, width=2.2 + 0.5 * len(names), height=1.8 + 0.42 * len(names))
-    ax.imshow(grid, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+    edges = [np.arange(size + 1) - 0.5 for size in grid.shape[::-1]]
+    ax.pcolormesh(*edges, grid, cmap="RdBu_r", vmin=-1, vmax=1)
+    ax.invert_yaxis()
     for (i, j), number in np.ndenumerate(grid):
         ink = "white" if abs(number) > 0.65 else "#333333"
         ax.text(j, i, f"{number:.2f}".replace("-", "\N{MINUS SIGN}"), ha="center", va="center", color=ink, fontsize="small")

@@ -42,7 +42,9 @@ def plot_transfer(frame: "pd.DataFrame", ax: "Axes | None" = None, metric: str |
         else (0.0 if metric in ("r2", "r") else float(rows["chance"].min()), 1.0)
     )
     depth = np.clip((grid - worst) / (best - worst), 0, 1) if best != worst else np.zeros_like(grid)
-    ax.imshow(depth, cmap="Blues", vmin=0, vmax=1.15, aspect="auto")
+    edges = [np.arange(size + 1) - 0.5 for size in depth.shape[::-1]]
+    ax.pcolormesh(*edges, depth, cmap="Blues", vmin=0, vmax=1.15)
+    ax.invert_yaxis()
     for (i, j), value in np.ndenumerate(grid):
         ink = "white" if depth[i, j] > 0.6 else "#333333"
         ax.text(j, i, f"{value:.2f}".replace("-", "\N{MINUS SIGN}"), ha="center", va="center", color=ink, fontsize="small")
