@@ -1,7 +1,7 @@
 """Attention collapse: which heads look at nothing in particular, and onto what their attention has fallen.
 
 A head is called collapsed only if the lower end of its index's interval over scenes is above the threshold, so that a head just
-at the threshold is called so in no more than ``(1 - level) / 2`` of the runs. The kinds are looked for in this order:
+at the threshold is called so in at most one run of twenty. The kinds are looked for in this order:
 
 ``sink``
     Its weight has gone to the first token, to visual sinks or to learned sinks: the index is their mass.

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from deixis.activations import Run, record
-from deixis.analyses.scene_maps import follows_picture, likeness, mean_of_pairs, shuffled_pairs
 from deixis.analyses.collapse import COLUMNS, AttentionCollapse, attention_collapse
 from deixis.analyses.collapse_rule import CollapseRule
+from deixis.analyses.scene_maps import follows_picture, likeness, mean_of_pairs, shuffled_pairs
 from deixis.benchmarks import Items
 from deixis.hooks import AttentionPlan, AttentionRows
 from tests.analyses.planted import GRID, HEADS, LAYER, PLACE, made_run, planted_items, planted_vlm
@@ -159,15 +159,14 @@ def test_random_heads_are_not_called_collapsed(concentration: float) -> None:
 
 
 def test_heads_just_at_the_threshold_are_called_collapsed_no_more_often_than_stated() -> None:
-    """Their true sink mass is exactly the threshold: half a level of them may be called so by chance."""
+    """Their true sink mass is exactly the threshold; 2.5 % is what a perfect interval would give, 5 % is what is promised."""
     rng = np.random.default_rng(1)
     called = total = 0
     for _ in range(8):
         bos = rng.beta(8, 2, size=(SCENES, 1, HEADS_DRAWN))  # mean 0.8
         found = attention_collapse(random_run(rng, bos, share=0.1), rule=CollapseRule(draws=400))
         called, total = called + found.counts()["sink"], total + HEADS_DRAWN
-    # 2.5 % are stated; a percentile bootstrap of forty scenes may be a little generous. Three standard errors are allowed on top.
-    assert called / total <= 0.035 + 3 * (0.035 * 0.965 / total) ** 0.5
+    assert called / total <= 0.05
     assert called > 0, "the test can fail: at the threshold some are called so"
 
 
