@@ -34,15 +34,18 @@ def probe(
     """Decode a target from every layer, beside everything that could have given the score as well."""
     import deixis as dx
     from deixis.cli.controls import recorded_controls
-    from deixis.probes.power import told_of_few
+    from deixis.probes.power import few_groups, told_of_few
 
     opened = dx.open_run(run)
     beside: dict[str, Any] = recorded_controls(opened, role, target) if controls == "all" else {}
     asked = controls if controls in ("default", "all") else tuple(listed(controls))
-    with told_of_few() as warned:
+    with told_of_few():
         sweep = dx.layer_sweep(
             opened, target, role=role, site=site, controls=asked, language=language, progress=is_watched(), **beside
         )
+    first = sweep.cells[0].scores
+    few = few_groups(first.kind, first.n_groups, len(set(first.truth.tolist())))
+    warned = [] if few is None else [few]
     frame = sweep.to_frame()
     best = [sweep.best(language=spoken) for spoken in dict.fromkeys(frame["language"])]
     return answered(

@@ -45,14 +45,19 @@ def told_of_few() -> Iterator[list[str]]:
     said[:] = list(dict.fromkeys(said))
 
 
+def few_groups(kind: str, n_groups: int, n_classes: int = 0) -> str | None:
+    """The warning's sentence where there are fewer than :data:`FEW_GROUPS` groups, else None."""
+    if n_groups >= FEW_GROUPS:
+        return None
+    metric = "R2" if kind == "regression" else "balanced accuracy"
+    return (
+        f"only {n_groups} groups: a true {metric} below {smallest_effect(kind, n_groups, n_classes):.2f} would be missed more "
+        f"than once in five times; take a low score as unknown, not as absent, or give at least {FEW_GROUPS} groups."
+    )
+
+
 def warn_of_few(kind: str, n_groups: int, n_classes: int = 0) -> None:
     """Warn where there are fewer than :data:`FEW_GROUPS` groups, with the smallest effect that could have been seen."""
-    if n_groups >= FEW_GROUPS:
-        return
-    metric = "R2" if kind == "regression" else "balanced accuracy"
-    warnings.warn(
-        f"only {n_groups} groups: a true {metric} below {smallest_effect(kind, n_groups, n_classes):.2f} would be missed more "
-        f"than once in five times; take a low score as unknown, not as absent, or give at least {FEW_GROUPS} groups.",
-        TooFewItemsWarning,
-        stacklevel=3,
-    )
+    sentence = few_groups(kind, n_groups, n_classes)
+    if sentence is not None:
+        warnings.warn(sentence, TooFewItemsWarning, stacklevel=3)
