@@ -24,6 +24,7 @@ from deixis.analyses.gap_rules import (
     is_moved,
     is_prior,
     is_used,
+    leaks,
 )
 from deixis.analyses.gap_words import conclude
 from deixis.analyses.style import CASE_COLOURS, MUTED, axes
@@ -38,12 +39,13 @@ if TYPE_CHECKING:
 
 TARGETS = {"demonstrative": "region", "distance": "distance"}
 """Name of what is asked for by each task; both are decoded as the region."""
-ROLES = ("answer", "object")
+ROLES = ("answer", "object", "image")
+"""``image`` is probed where the object's tokens are no evidence: their places are chosen by where the object is."""
 _PROBE = ("layer", "score", "low", "high", "control", "p")
 COLUMNS = (
     *("model", "target", "language", "encoded", "used", "prior", "case", "task"),
     *(f"{role}_{name}" for role in ROLES for name in ("encoded", *_PROBE)),
-    *("chance", "shift", "shift_low", "shift_high", "shift_null", "p_used"),
+    *("object_blank", "chance", "shift", "shift_low", "shift_high", "shift_null", "p_used"),
     *("observed", "patched", "patch_role", "patch_layer", "patch_moved", "patch_low", "patch_high", "patch_restored"),
     *("patch_control", "patch_pairs"),
     *("blank_distance", "blank_low", "blank_high", "floor", "n_scenes", "borderline", "missing"),
@@ -69,10 +71,14 @@ class EncodingGap:
         ``missing`` names what was not recorded, and why a probe was refused. ``encoded`` is True if one role is, and False if all
         are not.
 
-        ``answer_*`` and ``object_*``: the probe at each role, at the layer that other folds chose; ``score`` is its balanced
-        accuracy on folds that had no part in the choice. ``shift``: mean Jensen-Shannon distance (base 2) between the regions'
-        distributions; ``shift_null``: what it is when the regions are dealt out at random; ``p_used``: how often that is as
-        large. ``blank_distance``: from the answers to a blank picture. Intervals are of 95 %, over scenes.
+        ``answer_*``, ``object_*`` and ``image_*``: the probe at each role, at the layer that other folds chose; ``score`` is its
+        balanced accuracy on folds that had no part in the choice. ``shift``: mean Jensen-Shannon distance (base 2) between the
+        regions' distributions; ``shift_null``: what it is when the regions are dealt out at random; ``p_used``: how often that
+        is as large. ``blank_distance``: from the answers to a blank picture. Intervals are of 95 %, over scenes.
+
+        ``object_blank``: the score at the object's tokens in blank pictures. Which tokens these are depends on where the object
+        is, so that even a blind model's may tell the region; where the picture gives no more, all image tokens are probed
+        instead.
 
         ``observed`` is what the shift alone says about use, ``patched`` what patches alone say; ``used`` needs both
         where both are there. ``patch_moved``: mean distance between a far scene's answers before and after the
@@ -153,12 +159,15 @@ def _rows(run: "Run", sweeps: "Sequence[PatchSweep]", limits: Thresholds, n_boot
     rows = []
     for task, asked in real.groupby("task", sort=False):
         # Where the picture precedes the text its tokens have one vector for all questions: one probe serves all languages.
-        at_object = _probe(run, "object", str(task), None, seed)
+        at_picture: dict[str, Decoded | str] = {"object": _probe(run, "object", str(task), None, seed)}
+        found = at_picture["object"]
+        if isinstance(found, Decoded) and leaks(found, limits) and "image" in run.roles:
+            at_picture["image"] = _probe(run, "image", str(task), None, seed)
         for language, mine in asked.groupby("language", sort=False):
             at_answer = _probe(run, "answer", str(task), str(language), seed)
             unseen = blank[(blank["task"] == task) & (blank["language"] == language)]
             patch = _patch(sweeps, str(task), str(language))
-            row = _weigh(mine, unseen, {"answer": at_answer, "object": at_object}, patch, limits, n_boot, seed)
+            row = _weigh(mine, unseen, {"answer": at_answer, **at_picture}, patch, limits, n_boot, seed)
             rows.append({"target": TARGETS[str(task)], "task": task, "language": language} | row)
     return rows
 
@@ -194,7 +203,8 @@ def _weigh(
     shift = shift_of(answers, n_boot, seed)
     distance = blank_distance(answers, Answers.of(blank), n_boot, seed) if len(blank) else None
     # A role that was not probed may hold the region: without it "not encoded" stays open.
-    encoded, observed = any_of(*(found.get(role) for role in ROLES)), is_used(shift, limits)
+    heard = [role for role in tried if not (role == "object" and "image" in tried)]
+    encoded, observed = any_of(*(found.get(role) for role in heard)), is_used(shift, limits)
     moved = None if patch is None else is_moved(patch, limits)
     used = both_ways(observed, moved, patch is not None)
     prior = None if distance is None else is_prior(distance, limits)
@@ -202,7 +212,7 @@ def _weigh(
     missing += ["condition blank"] if distance is None else []
     case = case_of(encoded, used, prior)
     decided = {"used": lambda limits: is_used(shift, limits)}
-    decided |= {"encoded": lambda limits: any_of(*(_of(probes.get(role), limits) for role in ROLES))}
+    decided |= {"encoded": lambda limits: any_of(*(_of(probes.get(role), limits) for role in heard))}
     decided |= {"patched": lambda limits: is_moved(patch, limits)} if patch is not None else {}
     decided |= {"prior": lambda limits: is_prior(distance, limits)} if distance is not None and not encoded and not used else {}
     row: dict[str, Any] = {
@@ -210,6 +220,7 @@ def _weigh(
         "used": _open(used),
         "prior": _open(prior),
         "case": case,
+        "object_blank": probes["object"].blank if "object" in probes else np.nan,
         "chance": next((probe.chance for probe in probes.values()), np.nan),
         "shift": shift.size,
         "shift_low": shift.low,
@@ -265,7 +276,8 @@ def plot_encoding_gap(frame: "pd.DataFrame", ax: "Axes | None" = None) -> "Axes"
     order = list(markers)
     named: list[tuple[str, str, float, float]] = []
     for _, row in frame.iterrows():
-        role = "object" if not row["answer_score"] >= row["object_score"] and row["object_score"] >= 0 else "answer"
+        counted = [name for name in ROLES if row[f"{name}_score"] >= 0 and not (name == "object" and row["image_score"] >= 0)]
+        role = max(counted, key=lambda name: row[f"{name}_score"], default="answer")
         x, y = row[f"{role}_score"], row["shift"] - row["shift_null"]
         label = f"{row['model']}, {row['target']}"
         ax.errorbar(

@@ -34,6 +34,9 @@ class Decoded:
     """Score on random labels per figure: the probe's capacity, reported and deciding nothing (Hewitt and Liang 2019)."""
     p_value: float
     """Of the best of all layers: permuted labels of scenes, the maximum over layers."""
+    blank: float = float("nan")
+    """Score on blank pictures at the same tokens and layer: where tokens are chosen by where the object is, their places alone
+    may tell the region. NaN where tokens are not so chosen, or without blank items."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +83,21 @@ def decoded(run: "Run", role: str, task: str, language: str | None, seed: int) -
         chance=float(row["chance"]),
         control=float(row["control"]),
         p_value=p_value,
+        blank=_blank_score(run, best.layer, asked) if role.startswith("object") else float("nan"),
     )
+
+
+def _blank_score(run: "Run", layer: int, asked: dict[str, Any]) -> float:
+    from deixis.analyses.layer_sweep import layer_sweep
+    from deixis.probes import NotEnoughDataError
+
+    if not any(item.condition == "blank" and item.task == asked["task"] for item in run.items):
+        return float("nan")
+    try:
+        frame = layer_sweep(run, "region", layers=[layer], condition="blank", controls=(), **asked).to_frame()
+    except NotEnoughDataError:
+        return float("nan")
+    return float(frame[frame["metric"] == "balanced_accuracy"]["score"].iloc[0])
 
 
 def _has_figures(run: "Run") -> bool:

@@ -39,10 +39,19 @@ def is_encoded(found: Decoded, limits: Thresholds) -> bool | None:
     No: the interval holds chance and the score is less than the doubt above it: no linear probe finds the target, at this number
     of scenes. None: significant and small, or large and uncertain. The control task decides nothing: it measures the probe's
     capacity, and a scene's region can't be memorised from other scenes' figures.
+
+    None, too, where blank pictures give as much at the same tokens (:func:`leaks`): then it may be the tokens' places.
     """
+    if leaks(found, limits):
+        return None
     if found.low > found.chance and not found.p_value > limits.alpha:
         return True if found.score >= found.chance + limits.margin else None
     return False if found.score < found.chance + limits.doubt else None
+
+
+def leaks(found: Decoded, limits: Thresholds) -> bool:
+    """Whether the choice of tokens tells the target: a blank picture's score lies within the margin, and above chance by it."""
+    return found.blank >= found.chance + limits.margin and found.score < found.blank + limits.margin
 
 
 def is_used(shift: Shift, limits: Thresholds) -> bool | None:

@@ -34,13 +34,22 @@ def conclude(rows: "pd.DataFrame", limits: Thresholds) -> str:
 
 
 def _evidence(rows: "pd.DataFrame", limits: Thresholds) -> str:
-    places = (("answer", "at the answer position"), ("object", "at the object's image tokens"))
+    places = (
+        ("answer", "at the answer position"),
+        ("object", "at the object's image tokens"),
+        ("image", "over all image tokens"),
+    )
     probed = [f"{_span(rows[f'{role}_score'])} {place}" for role, place in places if rows[f"{role}_score"].notna().any()]
     said = []
     if probed:
         said.append(
             f"A linear probe finds the region of scenes it has not seen with a balanced accuracy of {' and '.join(probed)} "
             f"(chance {rows['chance'].max():.2f})."
+        )
+    if (rows["object_encoded"].isna() & rows["object_blank"].notna()).any():
+        said.append(
+            f"At the object's tokens blank pictures give {_span(rows['object_blank'])}: their places tell the region, "
+            "so that only the other tokens count."
         )
     if any(found is True for found in rows["object_encoded"]) and all(found is False for found in rows["answer_encoded"]):
         said.append("It is there at the object's tokens and does not reach the answer position.")

@@ -28,7 +28,8 @@ def features(items: Items, known: bool, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(len(items), 8))
     if known:
-        rows[:, 2] = 4 * np.array([item.targets["region"] for item in items]) + 0.5 * rows[:, 2]
+        real = np.array([item.condition == "real" for item in items])
+        rows[real, 2] = 4 * np.array([item.targets["region"] for item in items])[real] + 0.5 * rows[real, 2]
     return rows.astype(np.float32)
 
 

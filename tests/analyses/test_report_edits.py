@@ -56,7 +56,7 @@ def test_the_section_holds_map_curve_and_numbers(findings):
     evidence = findings.patches[0].evidence("demonstrative", "en")
     assert f"pico, demonstrative: {evidence.moved:.2f} to {evidence.moved:.2f}" in section.lead
     maps, curves = section.figures
-    assert "a patch of the object tokens at layer 1 restores most" in maps.panels[0].alt
+    assert "a patch of the answer tokens at layer 5 restores most" in maps.panels[0].alt
     assert curves.panels[0].alt.startswith("pico: logit of the nearest option less the farthest one's")
     (row,) = section.grids[0].rows
     assert row.cells[:5] == ("pico", "demonstrative", "English", "object", str(evidence.layer))
