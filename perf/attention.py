@@ -153,7 +153,10 @@ def main() -> None:
     """Measure, print and save."""
     options = arguments(__doc__ or "")
     facts = memory(options)
-    save("attention", times(options), options.out, **facts)
+    measured = times(options)
+    save("attention", measured, options.out, **facts)
+    for row in measured:  # the differences are in the second decimal
+        print(f"{row.name}: " + " [{:.3f}, {:.3f}, {:.3f}] of CPU time: mean, low, high".format(*row.ratio()))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from deixis.hooks.attention_calls import AttentionCall, blocks_of
 
-BLOCK_BYTES = 4 * 2**20
+BLOCK_BYTES = 2 * 2**20
 """Memory that the scores of one block of queries may take: small enough to stay in a processor's cache."""
 
 
