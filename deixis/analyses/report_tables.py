@@ -125,6 +125,7 @@ def gap_grid(frame: "pd.DataFrame") -> Grid:
     """What was decided, and the main numbers."""
     headings = {"model": "model", "task": "question", "language": "language", "case": "verdict", "encoded": "encoded"}
     headings |= {"used": "used", "prior": "prior", "answer_score": "probe, answer", "object_score": "probe, object"}
+    headings |= {"image_score": "probe, image"} if frame["image_score"].notna().any() else {}
     headings |= {"shift": "shift", "shift_null": "by chance"}
     headings |= {"patch_moved": "patch"} if frame["patch_moved"].notna().any() else {}
     headings |= {"borderline": "borderline"} if frame["borderline"].astype(bool).any() else {}
