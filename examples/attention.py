@@ -6,6 +6,8 @@ Runs as it stands on the bundled models in a minute: python examples/attention.p
 from pathlib import Path
 from tempfile import mkdtemp
 
+from matplotlib.figure import Figure
+
 import deixis as dx
 
 
@@ -29,10 +31,12 @@ def main(model: str = "pico") -> None:
     )
     print(collapse.likeness().round(2))
 
-    summary.plot().figure.savefig(out / "object-lift.png", dpi=150)
-    collapse.plot().figure.savefig(out / "collapse.png", dpi=150)
     scene = next(item for item in run.items if item.condition == "real")
-    dx.attention_map(run, scene.id, int(best["layer"]), int(best["head"])).plot().figure.savefig(out / "map.png", dpi=150)
+    on_scene = dx.attention_map(run, scene.id, int(best["layer"]), int(best["head"]))
+    for name, result in {"object-lift": summary, "collapse": collapse, "map": on_scene}.items():
+        figure = Figure(layout="constrained")
+        result.plot(figure.add_subplot())
+        figure.savefig(out / f"{name}.png", dpi=150)
     print(f"Figures: {out}")
 
 

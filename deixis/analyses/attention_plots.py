@@ -123,7 +123,7 @@ def _plain_ticks(bar: Any) -> None:
 
     if not isinstance(bar.norm, LogNorm):
         return
-    reach = int(np.log2(bar.norm.vmax))
+    reach = int(np.log2(float(bar.norm.vmax or 2.0)))
     powers = range(-reach, reach + 1, max(1, reach // 3))
     bar.set_ticks([2.0**k for k in powers], labels=[f"1/{2**-k}" if k < 0 else str(2**k) for k in powers])
     bar.minorticks_off()
