@@ -8,25 +8,14 @@ import torch
 from torch import Tensor
 
 from deixis.hooks.errors import NoSuchSiteError
-from deixis.hooks.tracing import Place, Step
+from deixis.hooks.tracing import Step
 from deixis.models import VLM
-from deixis.models.sites import SITES, Site, received, returned
-
-_WITHIN_BLOCK = {"resid": 0, "head": 2, "attn_out": 3, "mlp_out": 4}
-"""In the order in which a decoder block reaches them; its attention is called at 1."""
-_MERGER = {"merger_in": 0, "merger_out": 1}
-
-
-def site_place(site: str, layer: int) -> Place:
-    """When a site is reached: the tower, then the merger, then the decoder."""
-    if site in _WITHIN_BLOCK:
-        return (2, layer, _WITHIN_BLOCK[site])
-    return (1, 0, _MERGER[site]) if site in _MERGER else (0, layer, 0)
+from deixis.models.sites import ATTENTION_CALLED, DECODER, SITES, Place, Site, received, receiving, returned, returning
 
 
 def attention_place(layer: int) -> Place:
     """When a decoder block's attention is called."""
-    return (2, layer, 1)
+    return DECODER, layer, ATTENTION_CALLED
 
 
 def site_layers(vlm: VLM, site: str) -> list[int]:
@@ -66,37 +55,32 @@ def checked_layers(vlm: VLM, site: str, layers: Sequence[int] | int | str) -> li
 
 def write_step(vlm: VLM, site: str, layer: int, change: Callable[[Tensor], Tensor]) -> Step:
     """A step that replaces what is at a site by what ``change`` makes of it."""
-    return _step(vlm, site, layer, partial(_write, site=SITES[site].side, vision=SITES[site].vision, change=change))
+    return _step(vlm, site, layer, partial(_write, side=SITES[site].side, vision=SITES[site].vision, change=change))
 
 
 def read_step(vlm: VLM, site: str, layer: int, take: Callable[[Tensor], Any] = torch.clone) -> Step:
     """A step that keeps what ``take`` makes of what is at a site."""
-    return _step(vlm, site, layer, partial(_read, site=SITES[site].side, vision=SITES[site].vision, take=take))
+    return _step(vlm, site, layer, partial(_read, side=SITES[site].side, vision=SITES[site].vision, take=take))
 
 
 def _step(vlm: VLM, site: str, layer: int, act: Callable[[Any], Any]) -> Step:
     found: Site = SITES[site]
-    return Step(name=f"{site} {layer}", module=found.module(vlm, layer), place=site_place(site, layer), act=act)
+    return Step(name=f"{site} {layer}", module=found.module(vlm, layer), place=found.place(layer), act=act)
 
 
-def _read(envoy: Any, site: str, vision: bool, take: Callable[[Tensor], Any]) -> Any:
-    if site == "input":
+def _read(envoy: Any, side: str, vision: bool, take: Callable[[Tensor], Any]) -> Any:
+    if side == "input":
         args, kwargs = envoy.inputs
         return take(received(args, kwargs, envoy.path)[1])
     return take(returned(envoy.output, envoy.path, vision)[1])
 
 
-def _write(envoy: Any, site: str, vision: bool, change: Callable[[Tensor], Tensor]) -> None:
-    if site == "input":
+def _write(envoy: Any, side: str, vision: bool, change: Callable[[Tensor], Tensor]) -> None:
+    if side == "input":
         args, kwargs = envoy.inputs
         key, tensor = received(args, kwargs, envoy.path)
-        changed = change(tensor)
-        envoy.inputs = (args, {**kwargs, key: changed}) if isinstance(key, str) else ((changed, *args[1:]), kwargs)
+        envoy.inputs = receiving(args, kwargs, key, change(tensor))
         return
     output = envoy.output
     at, tensor = returned(output, envoy.path, vision)
-    changed = change(tensor)
-    if at is None:
-        envoy.output = changed
-    else:
-        envoy.output = type(output)(changed if number == at else part for number, part in enumerate(output))
+    envoy.output = returning(output, at, change(tensor))

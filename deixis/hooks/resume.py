@@ -12,6 +12,10 @@ from torch import Tensor
 from deixis.hooks.edit_sites import read_step, write_step
 from deixis.hooks.tracing import Remote, Step, Traced, run_steps
 from deixis.models import VLM
+from deixis.models.sites import DECODER, TOWER
+
+_FIRST, _LAST = -1, 9
+"""Places before and behind every site of a block."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,11 @@ class Prefix:
         """Run the batch once and keep what passes need that start later."""
         towers = list(vlm.vision_block_modules) if vlm.family.vision_blocks is not None and "pixel_values" in inputs else []
         steps = [
-            Step(name=f"vision {number}", module=block, place=(0, number, 9), act=_returned)
+            Step(name=f"vision {number}", module=block, place=(TOWER, number, _LAST), act=_returned)
             for number, block in enumerate(towers)
         ]
         steps += [read_step(vlm, "resid", layer, torch.clone) for layer in range(vlm.n_layers + 1)]
-        steps.append(Step(name="block 0", module=vlm.blocks[0], place=(2, 0, 9), act=_returns_tuple))
+        steps.append(Step(name="block 0", module=vlm.blocks[0], place=(DECODER, 0, _LAST), act=_returns_tuple))
         traced = run_steps(vlm, inputs, steps, remote=remote)
         n = len(towers)
         return cls(vlm, inputs, traced.logits, traced.seen[n:-1], traced.seen[:n], traced.seen[-1])
@@ -46,13 +50,18 @@ class Prefix:
     def run(self, steps: Sequence[Step], start: int, remote: Remote = False) -> Traced:
         """A pass that starts at block ``start`` (L: at the final norm) with what that block received in the unedited pass."""
         skips = [
-            Step(name=f"vision {number}", module=block, place=(0, number, -1), act=partial(_skip, value=value))
+            Step(name=f"vision {number}", module=block, place=(TOWER, number, _FIRST), act=partial(_skip, value=value))
             for (number, block), value in zip(enumerate(self._towers), self.tower, strict=True)
         ]
         held = self.entered[start]
         passed = (held,) if self.tuples else held
         skips += [
-            Step(name=f"block {layer}", module=self.vlm.blocks[layer], place=(2, layer, -1), act=partial(_skip, value=passed))
+            Step(
+                name=f"block {layer}",
+                module=self.vlm.blocks[layer],
+                place=(DECODER, layer, _FIRST),
+                act=partial(_skip, value=passed),
+            )
             for layer in range(start)
         ]
         entry = write_step(self.vlm, "resid", start, partial(_instead, value=held))

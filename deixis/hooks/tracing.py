@@ -1,6 +1,5 @@
 """One forward pass with steps at chosen modules, on nnsight: the place where edits and what they need meet the running model."""
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +10,10 @@ from torch import Tensor, nn
 
 from deixis.hooks.errors import NeverFiredError
 from deixis.models import VLM
+from deixis.models.sites import Place
 
 Remote = bool | str
 """False runs here; True sends the pass to nnsight's remote service; ``"local"`` rehearses that without a server."""
-Place = tuple[int, int, int]
-"""Order of execution: vision tower (0), merger (1) or decoder (2); block; place within the block."""
 _KEPT = "_deixis_traced"
 
 
@@ -62,7 +60,7 @@ def run_steps(
     if remote:
         nnsight.register("deixis")  # the functions below travel with the request
     options: dict[str, Any] = {"use_cache": cache, **({"remote": remote} if remote else {})}
-    if "logits_to_keep" in inspect.signature(vlm.model.forward).parameters:
+    if "logits_to_keep" in vlm.accepts:
         options["logits_to_keep"] = 1
     vlm.reset()
     try:

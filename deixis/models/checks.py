@@ -32,6 +32,8 @@ class Check:
     said: str
     """What is wrong, or why it could not run; else what was found to hold."""
     seconds: float
+    left_out: tuple[str, ...] = ()
+    """What a check that passed could not look at, each with its reason."""
 
 
 def check_vlm(vlm: "VLM", full: bool = False, stop: bool = True) -> tuple[Check, ...]:
@@ -61,6 +63,7 @@ def check_vlm(vlm: "VLM", full: bool = False, stop: bool = True) -> tuple[Check,
 
 def _run(name: str, holds: str, check: Callable[[Evidence], str | None], evidence: Evidence) -> Check:
     start = time.perf_counter()
+    evidence.left_out.clear()
     try:
         problem = check(evidence)
     except CannotCheck as reason:
@@ -71,4 +74,6 @@ def _run(name: str, holds: str, check: Callable[[Evidence], str | None], evidenc
         problem = str(error)
     except _FAULTS as error:
         problem = f"the model can't be run on the check's items ({type(error).__name__}: {error})."
-    return Check(name, problem is None, problem or holds, time.perf_counter() - start)
+    left_out = tuple(evidence.left_out)
+    said = problem or "; ".join([holds, *(f"not looked at: {part}" for part in left_out)])
+    return Check(name, problem is None, said, time.perf_counter() - start, left_out)

@@ -1,7 +1,6 @@
 """One forward pass over a batch of prompts, and what continues from its cache."""
 
 import copy
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,7 +34,7 @@ class PromptPass:
     def run(cls, vlm: VLM, inputs: dict[str, Tensor]) -> "PromptPass":
         """Run the model once over the prompts, as bare as it can be run."""
         vlm.reset()
-        keep = {"logits_to_keep": 1} if "logits_to_keep" in inspect.signature(vlm.model.forward).parameters else {}
+        keep = {"logits_to_keep": 1} if "logits_to_keep" in vlm.accepts else {}
         output = vlm.model(**inputs, **keep, use_cache=True)
         mask = inputs["attention_mask"].long()
         name = next(name for name in _CACHE_NAMES if output.get(name) is not None)
@@ -68,8 +67,7 @@ class PromptPass:
 
 
 def _cache_argument(vlm: VLM) -> str:
-    parameters = inspect.signature(vlm.model.forward).parameters
-    return next(name for name in _CACHE_NAMES if name in parameters)
+    return next(name for name in _CACHE_NAMES if name in vlm.accepts)
 
 
 def _rope_shift(vlm: VLM, inputs: Mapping[str, Tensor]) -> Int[Tensor, "batch 1"]:

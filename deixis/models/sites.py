@@ -13,6 +13,13 @@ Visit = Callable[[Tensor], Tensor | None]
 """Sees the tensor of a site; what it returns takes the tensor's place, None leaves it."""
 
 
+Place = tuple[int, int, int]
+"""Order of execution: part of the model (:data:`TOWER`, :data:`MERGER` or :data:`DECODER`), block, place within the block."""
+TOWER, MERGER, DECODER = range(3)
+ATTENTION_CALLED = 1
+"""Place of the call of a decoder block's attention: behind ``resid``, before ``head``."""
+
+
 class SiteError(RuntimeError):
     """A module takes or gives something in which a site's tensor cannot be told."""
 
@@ -32,8 +39,19 @@ class Site:
     module: Callable[[VLM, int], nn.Module]
     side: Literal["input", "output"]
     """Whether the site is what the module receives or what it returns."""
-    vision: bool = False
-    """Rows of the vision tower (``Layout.token_of_row``) rather than positions of the sequence."""
+    part: int = DECODER
+    """The part of the model that it lies in."""
+    within: int
+    """When a block reaches it, beside the other sites of its part and :data:`ATTENTION_CALLED`."""
+
+    @property
+    def vision(self) -> bool:
+        """Whether it holds rows of the vision tower (``Layout.token_of_row``) rather than positions of the sequence."""
+        return self.part != DECODER
+
+    def place(self, layer: int) -> Place:
+        """When a pass reaches it."""
+        return self.part, layer, self.within
 
     def attach(self, vlm: VLM, layer: int, visit: Visit) -> RemovableHandle:
         """Show every tensor that passes this site at ``layer`` to ``visit``; remove the handle to stop."""
@@ -44,18 +62,14 @@ class Site:
                 return None
             key, tensor = received(args, kwargs, where)
             changed = visit(tensor)
-            if changed is None:
-                return None
-            if isinstance(key, str):
-                return args, {**kwargs, key: changed}
-            return (changed, *args[1:]), kwargs
+            return None if changed is None else receiving(args, kwargs, key, changed)
 
         def after(_module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
             if self.vision and _looks_up(args):
                 return None
             at, tensor = returned(output, where, self.vision)
             changed = visit(tensor)
-            return changed if changed is None or at is None else _with(output, at, changed)
+            return None if changed is None else returning(output, at, changed)
 
         # First in line: transformers collects ``hidden_states`` by hooks of its own, and must collect what was put in.
         if self.side == "input":
@@ -107,8 +121,19 @@ def returned(output: Any, where: str, vision: bool) -> tuple[int | str | None, T
     return fitting[0], entries[fitting[0]]
 
 
-def _with(output: Any, at: int | str, changed: Tensor) -> Any:
-    """The same collection with another tensor in one place."""
+def receiving(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], key: int | str, changed: Tensor
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The same call with another tensor at the place that :func:`received` found."""
+    if isinstance(key, str):
+        return args, {**kwargs, key: changed}
+    return (changed, *args[1:]), dict(kwargs)
+
+
+def returning(output: Any, at: int | str | None, changed: Tensor) -> Any:
+    """The same output with another tensor at the place that :func:`returned` found."""
+    if at is None:
+        return changed
     if isinstance(output, Mapping):
         return type(output)(**{**output, str(at): changed})
     return type(output)(changed if number == at else value for number, value in enumerate(output))
@@ -161,6 +186,7 @@ _ALL = (
         layers=lambda vlm: list(range(vlm.n_layers + 1)),
         module=_entered_by_resid,
         side="input",
+        within=0,
     ),
     Site(
         name="attn_out",
@@ -168,6 +194,7 @@ _ALL = (
         layers=_decoder_layers,
         module=lambda vlm, layer: vlm.attention_of(layer)[1],
         side="output",
+        within=3,
     ),
     Site(
         name="mlp_out",
@@ -175,6 +202,7 @@ _ALL = (
         layers=_decoder_layers,
         module=lambda vlm, layer: vlm.mlp_of(layer),
         side="output",
+        within=4,
     ),
     Site(
         name="head",
@@ -182,6 +210,7 @@ _ALL = (
         layers=_head_layers,
         module=_out_proj,
         side="input",
+        within=2,
     ),
     Site(
         name="vision",
@@ -189,7 +218,8 @@ _ALL = (
         layers=lambda vlm: list(range(len(vlm.vision_block_modules))),
         module=lambda vlm, layer: vlm.vision_block_modules[layer],
         side="output",
-        vision=True,
+        part=TOWER,
+        within=0,
     ),
     Site(
         name="merger_in",
@@ -197,7 +227,8 @@ _ALL = (
         layers=_only_layer,
         module=_merger,
         side="input",
-        vision=True,
+        part=MERGER,
+        within=0,
     ),
     Site(
         name="merger_out",
@@ -205,7 +236,8 @@ _ALL = (
         layers=_only_layer,
         module=_merger,
         side="output",
-        vision=True,
+        part=MERGER,
+        within=1,
     ),
 )
 

@@ -88,6 +88,21 @@ def test_an_ablation_equals_plain_hooks_and_leaves_the_model_as_it_was(architect
     assert hooks_on(vlm) == left
 
 
+@pytest.mark.parametrize("architecture", [QWEN, "Molmo2ForConditionalGeneration", "Ovis2ForConditionalGeneration"])
+@pytest.mark.parametrize("site", ["vision", "merger_in", "merger_out"])
+def test_an_ablation_in_the_tower_equals_plain_hooks(architecture, site):
+    """Molmo2's merger returns a named output; that of Ovis2 is called once more, for the marks around a picture."""
+    vlm, batch = tiny_vlm(architecture), Batch(tiny_vlm(architecture), items())
+    feeds = batch.layout.token_of_row(site) >= 0
+
+    def zero(tensor, _layer):
+        return (tensor.flatten(0, -2) * ~feeds[:, None]).reshape(tensor.shape)
+
+    found = logits(vlm, batch, Edit.ablate(role="image", layers=0, site=site))
+    torch.testing.assert_close(found, hooked(vlm, batch, site, [0], zero), rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(found, plain(vlm, batch))
+
+
 @pytest.mark.parametrize("architecture", IN_SEQUENCE)
 def test_a_patch_of_the_object_equals_plain_hooks(architecture):
     vlm = tiny_vlm(architecture)

@@ -62,6 +62,8 @@ class Evidence:
     def __init__(self, vlm: "VLM", everywhere: bool = False) -> None:
         self.vlm = vlm
         self._everywhere = everywhere
+        self.left_out: list[str] = []
+        """What the check that runs now could not look at, each with its reason."""
 
     @cached_property
     def region(self) -> tuple[int, Rectangle]:

@@ -35,6 +35,9 @@ def _everywhere(evidence: Evidence) -> str | None:
     """Every site at every layer moves the logits, and itself does not."""
     everywhere = Evidence(evidence.vlm, everywhere=True)
     unused = _unused(evidence.vlm)
+    if unused:
+        listed = ", ".join(str(layer) for _, layer in sorted(unused))
+        evidence.left_out.append(f"vision {listed}: the config takes the features of a block before, nothing goes on from there")
     points = [point for point in everywhere.points if point not in unused]
     for part in _parts(points):
         problem = unmoved(evidence.vlm, everywhere.edit(part))
