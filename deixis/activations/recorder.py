@@ -94,7 +94,8 @@ class Recorder:
             answers = written_answers(state, limit) if self._run.settings["answers"] else None
         finally:
             self._vlm.reset()
-        return BatchRecord(seen=seen, logits=logits, whole=whole, answers=answers, attention=attended)
+        may_skip = self._vlm.family.optional_layers is not None
+        return BatchRecord(seen=seen, logits=logits, whole=whole, answers=answers, may_skip=may_skip, attention=attended)
 
 
 def check_logits(logits: Float[Tensor, "batch vocab"], batch: Sequence[Item]) -> None:

@@ -1,6 +1,7 @@
 """Run: everything recorded for one model on one set of items, read from disk piece by piece."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -184,17 +185,26 @@ class Run:
     def info(self) -> dict[str, Any]:
         """All of ``run.json`` and counts over what has been recorded so far.
 
-        ``nan_rows``: items without a token, per role. ``whole_strings``: items whose options were scored as whole strings.
-        ``shards``: how many are finished, and how many there will be.
+        ``nan_rows``: items without a token, per role. ``passed_by``: items for which a layer did not run (cross-attention of
+        Llama 3.2 Vision, without a picture), per site and layer: they have NaN there, whatever the role. ``whole_strings``:
+        items whose options were scored as whole strings. ``shards``: how many are finished, and how many there will be.
         """
         finished = [number for number in range(self.n_shards) if shard_path(self.path, number).exists()]
         empty = dict.fromkeys(self.roles, 0)
+        points = [(site, layer) for site in self.sites for layer in self.layers(site)]
+        passed: Counter[str] = Counter()
         whole = 0
         for shard in self._shards(finished):
+            passed.update({f"{site} {layer}": shard.passed_by(site, layer) for site, layer in points})
             whole += int(shard.array("options/whole").sum())
             for role in self.roles:
                 empty[role] += int((shard.array(counts_name(self._site_of(role), role)) == 0).sum())
-        counts = {"nan_rows": empty, "whole_strings": whole, "shards": {"finished": len(finished), "total": self.n_shards}}
+        counts = {
+            "nan_rows": empty,
+            "passed_by": {point: n for point, n in passed.items() if n},
+            "whole_strings": whole,
+            "shards": {"finished": len(finished), "total": self.n_shards},
+        }
         return {**self.settings, **counts}
 
     @property

@@ -1,7 +1,8 @@
 """Shards: HDF5 files of a few dozen items each, written batch by batch, whole or not there.
 
 A shard holds, one dataset each, ``<site>/<layer>/<role>`` (rows in item order), ``counts/<role>`` (tokens of each item;
-``counts/<site>/<role>`` its rows in the vision tower),
+``counts/<site>/<role>`` its rows in the vision tower), ``ran/<site>/<layer>`` (0 for items whose pass leaves that layer out; only
+for models that have such layers),
 ``options/logit``, ``options/count``, ``options/whole`` (item by item), ``answers/utf8``, ``answers/length`` (bytes of each
 item's answer), ``batches`` (the number of each batch's first item within the shard), and the attention as
 :mod:`deixis.activations.attention` says. bfloat16, which HDF5 does not have, is
@@ -43,6 +44,8 @@ class BatchRecord:
     whole: Sequence[bool]
     """Whether the item's options were scored as whole strings."""
     answers: Sequence[str] | None
+    may_skip: bool = False
+    """Whether the model has layers that some items pass by."""
     attention: Mapping[str, np.ndarray] = field(default_factory=dict)
     """By name of the dataset; see :mod:`deixis.activations.attention`."""
 
@@ -55,6 +58,11 @@ def dataset_name(site: str, layer: int, role: str) -> str:
 def counts_name(site: str, role: str) -> str:
     """Where a shard keeps how many tokens, or rows of the vision tower, each item has of a role."""
     return f"counts/{site}/{role}" if SITES[site].vision else f"counts/{role}"
+
+
+def ran_name(site: str, layer: int) -> str:
+    """Where a shard keeps which items a layer ran for."""
+    return f"ran/{site}/{layer}"
 
 
 def shard_path(run: Path, number: int) -> Path:
@@ -117,6 +125,9 @@ class ShardWriter:
             self._append(dataset_name(site, layer, role), values, kind)
         for name, counts in {counts_name(site, role): seen.counts for (site, _, role), seen in batch.seen.items()}.items():
             self._append(name, counts.numpy().astype(np.int32))
+        ran = {(site, layer): seen.ran for (site, layer, _), seen in batch.seen.items() if not SITES[site].vision}
+        for name, did in ((ran_name(*point), did) for point, did in ran.items() if batch.may_skip):
+            self._append(name, np.full(len(batch.logits), did, np.uint8))
         self._append("options/logit", np.array([x for item in batch.logits for x in item], np.float32))
         self._append("options/count", np.array([len(item) for item in batch.logits], np.int32))
         self._append("options/whole", np.array(batch.whole, np.uint8))
@@ -206,6 +217,13 @@ class Shard:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+    def passed_by(self, site: str, layer: int) -> int:
+        """How many items a layer did not run for."""
+        name = ran_name(site, layer)
+        with self._damage("its list of contents"):
+            noted = name in self._file
+        return int((self.array(name) == 0).sum()) if noted else 0
 
     def array(self, name: str) -> np.ndarray:
         """One dataset as it is stored; only its bytes are read.

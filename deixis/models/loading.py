@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from deixis.models.checks import check_vlm
+from deixis.models.checks import Check, check_vlm
 from deixis.models.families import REMOTE_CODE, Family, family_of
 from deixis.models.resolver import ResolveError, resolve
 from deixis.models.vlm import VLM
@@ -139,7 +139,12 @@ def _checked(vlm: VLM, check: bool | str) -> VLM:
     for one in done:
         if one.passed is False:
             raise ModelError(f"{vlm.name} does not fit the record of {vlm.family.architecture}: {one.said}")
-    return replace(vlm, unchecked=tuple(f"{one.name}: {one.said}" for one in done if one.passed is None))
+    return replace(vlm, unchecked=tuple(f"{one.name}: {why}" for one in done for why in _open(one)))
+
+
+def _open(check: Check) -> tuple[str, ...]:
+    """What a check that did not fail leaves open."""
+    return (check.said,) if check.passed is None else check.left_out
 
 
 def _resolved(vlm_of: Callable[[Family], VLM], model: Any, why: str) -> VLM:

@@ -128,3 +128,6 @@ def test_a_layer_that_some_batches_pass_by_is_nan_for_their_items_alone(tmp_path
     )
     assert np.isnan(run.activations("attn_out", skipped, "answer")).all(axis=1).tolist() == [False, False, True, False, True]
     assert np.isfinite(run.activations("resid", skipped, "answer")).all()
+    # Counted apart from items without a token, of which there are none.
+    assert run.info["nan_rows"] == {"answer": 0}
+    assert run.info["passed_by"] == {f"attn_out {skipped}": 2}
