@@ -42,12 +42,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, mark: str = "") -> Iterator[Path]:
     """A temporary path beside ``path``; what is written there is flushed to disk and takes its name at the end.
 
-    After an exception the temporary file is removed and ``path`` is as it was.
+    After an exception the temporary file is removed and ``path`` is as it was. Writers at the same time need different marks.
     """
-    temporary = path.with_name(path.name + SUFFIX)
+    temporary = path.with_name(path.name + mark + SUFFIX)
     try:
         yield temporary
         sync_file(temporary)

@@ -24,7 +24,10 @@ AUTO_BATCH = 16
 class Recorder:
     """Records shards of one run, in batches that fit the device's memory."""
 
-    def __init__(self, vlm: VLM, items: Items, watch: Watch, run: Run, attention: AttentionWatch | None = None) -> None:
+    def __init__(
+        self, vlm: VLM, items: Items, watch: Watch, run: Run, attention: AttentionWatch | None = None, stride: int = 1
+    ) -> None:
+        self._stride = stride  # from one shard of this recorder's to the next
         self._vlm, self._items, self._watch, self._run = vlm, items, watch, run
         self._attention = attention
         self._auto = run.settings["batch_size"] == "auto"
@@ -32,7 +35,7 @@ class Recorder:
 
     def shard(self, number: int, advance: Callable[[int], None]) -> None:
         """Record one shard, in item order; ``advance`` hears how many items each batch brought."""
-        size = self._size_after(number - 1)
+        size = self._size_after(number - self._stride)
         per_shard = self._run.settings["shard_items"]
         at, end = number * per_shard, min(len(self._items), (number + 1) * per_shard)
         with ShardWriter(shard_path(self._run.path, number), *self._run.marks(number)) as writer:
@@ -54,7 +57,7 @@ class Recorder:
         return list(takewhile(lambda item: len(item.images) == len(batch[0].images), batch))
 
     def _size_after(self, number: int) -> int:
-        """The batch size at the end of the shard before, so that a resumed run makes the batches of an undisturbed one."""
+        """The batch size at the end of its shard before, so that a resumed run makes the batches of an undisturbed one."""
         path = shard_path(self._run.path, number)
         if not self._auto or number < 0 or not path.exists():
             return self._first_size

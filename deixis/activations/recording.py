@@ -2,14 +2,16 @@
 
 import hashlib
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from deixis.activations.disk import SUFFIX, told_of_the_disk, write_text
-from deixis.activations.errors import DamagedShardError, NotARunError, RunError
-from deixis.activations.lock import LOCK, locked
+from deixis.activations.errors import DamagedShardError, NotARunError, RunError, SettingsError
+from deixis.activations.lock import LOCK
+from deixis.activations.ranks import Crew, Rank, rank_in, rank_locks, recording_alone, take_away_stale
 from deixis.activations.recorder import AUTO_BATCH, Recorder
 from deixis.activations.run import Run, open_run
 from deixis.activations.settings import (
@@ -17,6 +19,7 @@ from deixis.activations.settings import (
     LINES,
     LINES_HASH,
     SHARDS,
+    VIEW,
     check_same,
     describe_model,
     library_versions,
@@ -49,6 +52,7 @@ def record(
     max_new_tokens: int = 16,
     resume: bool = True,
     progress: bool = True,
+    ranks: tuple[int, int] | str = "auto",
 ) -> Run:
     """Run every item through the model and keep activations, option logits and answers in a directory.
 
@@ -73,10 +77,13 @@ def record(
         batch_size: Items per forward pass; ``"auto"`` starts with 16 and halves it whenever the device's memory runs out.
         max_new_tokens: The longest answer, in tokens.
         resume: False refuses a directory that holds a run already.
-        progress: Show a progress bar on stderr if that is a terminal.
+        progress: Show a progress bar on stderr if that is a terminal; of several ranks the first one does.
+        ranks: Which of several processes this is that record ``path`` together, each its own shards: ``"auto"`` asks the
+            environment (``RANK`` and ``WORLD_SIZE``, as torchrun sets them; see :func:`deixis.activations.ranks.rank_in`),
+            ``(0, 1)`` is one alone, whatever that says. With a fixed ``batch_size`` the run is the same, byte for byte.
 
     Returns:
-        The finished run.
+        The finished run: of several ranks each waits for the others.
 
     Raises:
         ValueError: An argument is outside what it allows. Nothing is written then.
@@ -84,11 +91,17 @@ def record(
         NotARunError: ``path`` holds something else.
         DiskError: ``path`` can't be written to: the disk is full, or read-only. What is finished stays.
         LockedRunError: Another process is recording into ``path``; the message names it.
+        UnfinishedRunError: Other ranks have ended without their shards; the message names these.
         NonFiniteError: The model held NaN or infinite activations.
         AttentionError: The model's attention can't be read; the message says what to do.
     """
     watch = Watch(vlm, sites=sites, layers=layers, roles=roles, pool=pool)
     _check_arguments(vlm, items, batch_size, max_new_tokens)
+    rank = rank_in(os.environ) if ranks == "auto" else _given_rank(ranks)
+    if rank.of > 1 and not resume:
+        raise ValueError(
+            "resume=False can't be asked of several ranks, each of which goes on with what another began; leave it out."
+        )
     plan = AttentionPlan.of(attention)
     attending = None if plan is None else AttentionWatch(vlm, plan)
     settings = {
@@ -103,18 +116,25 @@ def record(
         "answers": answers,
         "batch_size": batch_size,
         "max_new_tokens": max_new_tokens,
-        "shard_items": _shard_items(pool, batch_size),
+        "shard_items": shard_items(pool, batch_size),
         "libraries": library_versions(),
     }
     path = Path(path)
     text = items_to_jsonl(items)
     settings |= {LINES_HASH: hashlib.sha256(text.encode()).hexdigest()}
     started = _started(path, settings, resume)
-    if started is not None and started.complete and not (path / LOCK).exists():  # it may lie where nothing can be written
+    # A finished run may lie where nothing can be written.
+    if started is not None and started.complete and not (path / LOCK).exists() and not rank_locks(path):
         return started
-    with told_of_the_disk(path), locked(path):
-        run = _prepared(path, text, settings, resume)
-        _record_shards(Recorder(vlm, items, watch, run, attending), run, _missing_shards(run), progress)
+    with told_of_the_disk(path):
+        if rank.of > 1:
+            return _record_by_crew(
+                rank, path, text, settings, lambda run: Recorder(vlm, items, watch, run, attending, stride=rank.of), progress
+            )
+        with recording_alone(path):
+            run = _prepared(path, text, settings, resume)
+            _record_shards(Recorder(vlm, items, watch, run, attending), run, _missing_shards(run), progress)
+            _end(run)
     return run
 
 
@@ -139,19 +159,71 @@ def repair(vlm: VLM, run: Run, progress: bool = True) -> Run:
     attending = AttentionWatch(vlm, AttentionPlan.from_settings(there["attention"])) if there["attention"] else None
     here = there | describe_model(vlm) | {"items": items.fingerprint, "libraries": library_versions()}
     check_same(run.path, there, here, finished=False)
-    with told_of_the_disk(run.path), locked(run.path):
+    with told_of_the_disk(run.path), recording_alone(run.path):
         damaged = list(run.faults())
         for number in damaged:
             shard_path(run.path, number).unlink(missing_ok=True)
         _record_shards(Recorder(vlm, items, watch, run, attending), run, damaged, progress)
+        _end(run)
     return run
 
 
-def _record_shards(recorder: Recorder, run: Run, numbers: Sequence[int], progress: bool) -> None:
+def _record_shards(
+    recorder: Recorder, run: Run, numbers: Sequence[int], progress: bool, after: Callable[[], None] = lambda: None
+) -> None:
     with _explained_interrupt(run), _progress_bar(run, numbers, shown=progress) as advance:
         for number in numbers:
             recorder.shard(number, advance)
-    write_view(run.path, run.n_shards, run.items)
+            after()
+
+
+def _end(run: Run, mark: str = "") -> None:
+    """What is done once all shards are there."""
+    write_view(run.path, run.n_shards, run.items, mark)
+    take_away_stale(run.path)
+
+
+def _given_rank(ranks: tuple[int, int] | str) -> Rank:
+    try:
+        number, of = (int(part) for part in ranks)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"ranks={ranks!r} is neither 'auto' nor this process's rank and how many there are, such as (0, 2)."
+        ) from None
+    return Rank(number, of)
+
+
+def _record_by_crew(
+    rank: Rank, path: Path, text: str, settings: dict[str, Any], recorder_of: Callable[[Run], Recorder], progress: bool
+) -> Run:
+    """This rank's part of a run, and the end of the whole once all are done."""
+    with Crew(path, rank).at_work() as crew:
+        begun = rank.number != 0
+        run = crew.wait_for_header(lambda: _begun(path, settings)) if begun else _prepared(path, text, settings, resume=True)
+        todo = _missing_shards(run, [number for number in range(run.n_shards) if rank.owns(number)])
+        for number in todo:  # a damaged one goes first, so that no rank takes the run for whole
+            shard_path(path, number).unlink(missing_ok=True)
+        _record_shards(recorder_of(run), run, todo, progress and rank.number == 0, after=crew.look)
+        crew.wait_for_others(lambda: list(run.missing()), (path / VIEW).exists, lambda: _end(run, rank.part))
+    return run
+
+
+def _begun(path: Path, settings: dict[str, Any]) -> Run | None:
+    """The run that rank 0 has begun; None as long as it has not.
+
+    Raises:
+        SettingsError: There is one with shards already, and of other settings.
+    """
+    if not (path / HEADER).exists() or not (path / SHARDS).is_dir() or not (path / LINES).exists():
+        return None
+    run = open_run(path)
+    try:
+        check_same(path, run.settings, settings, finished=run.finished)
+    except SettingsError:  # what an earlier attempt left, until rank 0 writes its own
+        if any((path / SHARDS).glob("*.h5")):
+            raise
+        return None
+    return run
 
 
 def _check_arguments(vlm: VLM, items: Items, batch_size: int | str, max_new_tokens: int) -> None:
@@ -167,7 +239,7 @@ def _check_arguments(vlm: VLM, items: Items, batch_size: int | str, max_new_toke
         raise ValueError("the model is in training mode, where dropout makes every pass another; call vlm.model.eval() first.")
 
 
-def _shard_items(pool: str | None, batch_size: int | str) -> int:
+def shard_items(pool: str | None, batch_size: int | str) -> int:
     """A whole number of batches, so that no batch crosses a shard."""
     batch = AUTO_BATCH if batch_size == "auto" else int(batch_size)
     return batch * -(-SHARD_ITEMS[pool] // batch)
@@ -186,7 +258,7 @@ def _started(path: Path, settings: dict[str, Any], resume: bool) -> Run | None:
     if path.exists() and not path.is_dir():
         raise NotARunError(f"{path} is a file; name a directory for the run.")
     # A process killed before it wrote the header leaves the items, which are written first.
-    ours = {LINES, LINES + SUFFIX, HEADER, HEADER + SUFFIX, SHARDS, LOCK}
+    ours = {LINES, LINES + SUFFIX, HEADER, HEADER + SUFFIX, SHARDS, LOCK, *(lock.name for lock in rank_locks(path))}
     if path.exists() and (others := sorted(entry.name for entry in path.iterdir() if entry.name not in ours)):
         raise NotARunError(f"{path} is no run but holds {', '.join(others[:3])}; name an empty or new directory.")
     return None
@@ -205,12 +277,15 @@ def _prepared(path: Path, text: str, settings: dict[str, Any], resume: bool) -> 
     return run
 
 
-def _missing_shards(run: Run) -> list[int]:
-    """The shards that have to be recorded: those not there and, in an unfinished run, those that are damaged."""
-    if run.finished:
+def _missing_shards(run: Run, among: Sequence[int] | None = None) -> list[int]:
+    """The shards that have to be recorded: those not there and, in an unfinished run, those that are damaged.
+
+    A rank looks at its own only, whatever has become of the others' meanwhile.
+    """
+    if among is None and run.finished:
         return []
     missing = []
-    for number in range(run.n_shards):
+    for number in range(run.n_shards) if among is None else among:
         path = shard_path(run.path, number)
         try:
             if path.exists():

@@ -215,7 +215,13 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether every item has been recorded."""
-        return all(shard_path(self.path, number).exists() for number in range(self.n_shards))
+        return next(self.missing(), None) is None
+
+    def missing(self) -> Iterator[int]:
+        """The shards that are not there yet, in order."""
+        there = {path.name for path in (self.path / SHARDS).glob("*.h5")}
+        # Looked up by name one by one: a header may promise more shards than could be listed.
+        return (number for number in range(self.n_shards) if self._shard_path(number).name not in there)
 
     @property
     def complete(self) -> bool:
@@ -300,12 +306,11 @@ class Run:
         return self._over_shards(lambda shard: shard.array(name))
 
     def _over_shards(self, read: Callable[[Shard], np.ndarray]) -> np.ndarray:
-        there = {path.name for path in (self.path / SHARDS).glob("*.h5")}
-        # Looked up by name one by one: a header may promise more shards than could be listed.
-        missing = list(islice((p.name for p in map(self._shard_path, range(self.n_shards)) if p.name not in there), 6))
+        missing = [self._shard_path(number).name for number in islice(self.missing(), 6)]
         if missing:
+            there = sum(1 for _ in (self.path / SHARDS).glob("*.h5"))
             raise UnfinishedRunError(
-                f"{self.path} lacks {self.n_shards - len(there)} of {self.n_shards} shards ({', '.join(missing[:5])}"
+                f"{self.path} lacks {self.n_shards - there} of {self.n_shards} shards ({', '.join(missing[:5])}"
                 f"{', ...' if len(missing) > 5 else ''}); call dx.record with the same arguments again to record them."
             )
         parts = [read(shard) for shard in self._shards(range(self.n_shards))]

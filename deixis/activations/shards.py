@@ -29,7 +29,7 @@ from deixis.activations.errors import DamagedShardError
 from deixis.activations.hdf5 import FORMAT, Sink, UnsafeError, opened, plain_attribute, plain_dataset
 from deixis.hooks import SITES, Seen
 
-_CHUNK_BYTES = 512 * 1024
+CHUNK_BYTES = 512 * 1024
 BFLOAT16_NAN = 0x7FC0
 _CRC32 = "crc32"
 """Attribute of each dataset: the CRC-32 of its bytes, in order."""
@@ -172,7 +172,7 @@ class ShardWriter:
         row_bytes = values.dtype.itemsize * int(np.prod(width))
         # One chunk where that is small, judged by the first batch: fewer reads, and no space for rows that never come.
         expected = max(self._n_items, -(-len(values) * self._n_items // self._sizes[0]))
-        chunk = (max(1, min(expected, _CHUNK_BYTES // max(1, row_bytes))), *width)
+        chunk = (max(1, min(expected, CHUNK_BYTES // max(1, row_bytes))), *width)
         dataset = self._file.create_dataset(
             name, shape=(0, *width), maxshape=(None, *width), dtype=values.dtype, chunks=chunk, fletcher32=True
         )

@@ -13,18 +13,19 @@ from deixis.activations.shards import BFLOAT16_NAN, Shard, shard_path
 from deixis.benchmarks import Items
 
 
-def write_view(run: Path, shards: int, items: Items) -> Path:
+def write_view(run: Path, shards: int, items: Items, mark: str = "") -> Path:
     """Write the virtual view over a run's shards; it holds their relative paths, so the run's directory can be moved.
 
     Each dataset of the shards is joined along its first axis. ``item`` holds the ids as fixed-length UTF-8. Where a shard is
-    missing, other tools see NaN (0x7FC0 where the bits are bfloat16's; 0 in counts).
+    missing, other tools see NaN (0x7FC0 where the bits are bfloat16's; 0 in counts). ``mark`` keeps the temporary file of one
+    writer from being another's.
     """
     tables: list[dict[str, Any]] = []
     for number in range(shards):
         with Shard(shard_path(run, number)) as shard:
             tables.append(shard.names())
     path = run / VIEW
-    with replacing(path) as temporary, new_file(temporary) as file:
+    with replacing(path, mark) as temporary, new_file(temporary) as file:
         ids = [item.id.encode() for item in items]
         file.create_dataset("item", data=np.array(ids, dtype=h5py.string_dtype("utf-8", max(map(len, ids)))))
         for name in tables[0]:

@@ -72,7 +72,7 @@ def test_parts_are_held_side_by_side(tmp_path: Path):
 def test_a_file_that_its_holder_removed_meanwhile_is_not_taken_for_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     real, calls = lock._system_lock, []
 
-    def removed_first(handle: int) -> bool | None:
+    def removed_first(handle: int, **_: bool) -> bool | None:
         calls.append(handle)
         if len(calls) == 1:
             (tmp_path / LOCK).unlink()
@@ -98,7 +98,7 @@ def test_a_file_that_its_holder_removed_meanwhile_is_not_taken_for_the_lock(tmp_
 def test_without_locks_of_the_system_the_files_content_decides(
     holder: object, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(lock, "_system_lock", lambda _: None)
+    monkeypatch.setattr(lock, "_system_lock", lambda *_, **__: None)
     (tmp_path / LOCK).write_text(holder if isinstance(holder, str) else json.dumps(holder))
     if not refused:
         with locked(tmp_path):
