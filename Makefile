@@ -11,11 +11,14 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS = 1
 demo: .venv/installed
 	$(BIN)/deixis demo
 
+# A process for each core, one thread in each; what a file of tests sets up stays in one process.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
 test: lint types
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-slow: .venv/installed-dev
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) -m slow
 
 # Every script in perf/ but what they share; JSON and charts under perf/results. On a quiet machine. Options: make perf PERF=--quick
 perf: .venv/installed

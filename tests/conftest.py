@@ -15,7 +15,10 @@ os.environ["MPLBACKEND"] = "Agg"
 def picture_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Pictures are drawn once a session: a renderer that draws something new is never hidden by old pictures."""
     before = os.environ.get("DEIXIS_CACHE")
-    os.environ["DEIXIS_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # the worker processes of one session share what they draw
+        folder = folder.parent
+    os.environ["DEIXIS_CACHE"] = str(folder / "picture-cache")
     yield
     if before is None:
         del os.environ["DEIXIS_CACHE"]

@@ -116,7 +116,7 @@ def test_logistic_regression_is_that_of_scikit_learn(name, n_classes):
     got = fit_many(X, y, FOLDS, kind="logistic", alphas=alphas, keep=("predictions", "coefficients"))
     for layer, a in np.ndindex(1, 4):
         fitted = pipelines(
-            lambda alpha: LogisticRegression(C=1 / alpha, solver="newton-cholesky", tol=1e-9, max_iter=500),
+            lambda alpha: LogisticRegression(C=1 / alpha, solver="newton-cg", tol=1e-10, max_iter=2000),
             alphas[a],
             X[layer],
             y,
