@@ -8,7 +8,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deixis.activations import Estimate as Estimate
     from deixis.activations import Run as Run
+    from deixis.activations import estimate as estimate
     from deixis.activations import open_run as open_run
     from deixis.activations import record as record
     from deixis.analyses import CollapseRule as CollapseRule
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
     from deixis.models import wrap as wrap
 
 _ROOMS = {
-    "activations": ("Run", "open_run", "record"),
+    "activations": ("Estimate", "Run", "estimate", "open_run", "record"),
     "analyses": (
         "CollapseRule",
         "attention_collapse",

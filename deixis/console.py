@@ -39,6 +39,8 @@ class Outcome:
     """For people: text and tables, in order."""
     code: int = 0
     """Exit code, once it has been said."""
+    silent: bool = False
+    """Whether another process says it: the first of several ranks."""
 
 
 _SHARED = {
@@ -89,6 +91,8 @@ def _say(outcome: Outcome, as_json: bool) -> None:
         RuntimeError: stdout takes nothing more, such as on a full disk.
     """
     try:
+        if outcome.silent:
+            return
         if as_json:
             sys.stdout.write(json.dumps(outcome.data, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
         else:

@@ -8,6 +8,8 @@ from deixis.activations.errors import RunError as RunError
 from deixis.activations.errors import SchemaError as SchemaError
 from deixis.activations.errors import SettingsError as SettingsError
 from deixis.activations.errors import UnfinishedRunError as UnfinishedRunError
+from deixis.activations.estimate import Estimate as Estimate
+from deixis.activations.estimate import estimate as estimate
 from deixis.activations.recording import record as record
 from deixis.activations.recording import repair as repair
 from deixis.activations.run import Run as Run
@@ -15,6 +17,7 @@ from deixis.activations.run import open_run as open_run
 
 __all__ = [
     "DamagedShardError",
+    "Estimate",
     "LockedRunError",
     "NonFiniteError",
     "NotARunError",
@@ -23,6 +26,7 @@ __all__ = [
     "SchemaError",
     "SettingsError",
     "UnfinishedRunError",
+    "estimate",
     "open_run",
     "record",
     "repair",

@@ -1,5 +1,6 @@
 """Making runs and checking them."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 from deixis.cli.app import app
 from deixis.cli.drawing import benchmark_items, draw
+from deixis.cli.estimates import estimated
 from deixis.cli.memory_game import MemoryGameChoice, takes_memory_game
 from deixis.cli.options import Condition, RunFolder, Workers, listed
 from deixis.console import Outcome, command, is_watched
@@ -22,6 +24,12 @@ def record(
         str, typer.Argument(metavar="BENCHMARK", help="memory-game, or a folder of saved items.", show_default=False)
     ],
     out: Annotated[Path, typer.Option(help="The run's folder; an interrupted run there goes on.", show_default=False)],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what it would take: tokens, disk, operations, hours. Loads no weights.")
+    ] = False,
+    tflops: Annotated[
+        float, typer.Option(help="With --dry-run: what the device does in practice, in 10^12 operations a second.")
+    ] = 100.0,
     condition: Condition = "real",
     roles: Annotated[str, typer.Option(help="Token positions to keep, separated by commas.")] = "answer,object,image",
     attention: Annotated[
@@ -39,16 +47,22 @@ def record(
 ) -> Outcome:
     """Run the items through the model once; keep activations, option logits and written answers."""
     import deixis as dx
+    from deixis.activations.ranks import rank_in
 
     items = benchmark_items(benchmark, choice, listed(condition))
-    vlm = dx.load(model, device=device, dtype=dtype, revision=revision)
-    draw(items, workers)
     watched = tuple(listed(attention)) if attention else ("answer",)
     plan = dx.AttentionPlan(queries=watched, vision=vision) if attention or vision else False
-    kept = {"roles": tuple(listed(roles)), "attention": plan}
-    run = dx.record(vlm, items, out, **kept, batch_size=batch_size or "auto", progress=is_watched())
+    kept = {"roles": tuple(listed(roles)), "attention": plan, "batch_size": batch_size or "auto"}
+    if dry_run:
+        from deixis.models.outline import outline
+
+        return estimated(dx.estimate(outline(model, dtype=dtype, revision=revision), items, out, **kept, tflops=tflops))
+    vlm = dx.load(model, device=device, dtype=dtype, revision=revision)
+    draw(items, workers)
+    run = dx.record(vlm, items, out, **kept, progress=is_watched())
     data = {"run": str(run.path), "model": vlm.name, "items": len(run.items), "layers": vlm.n_layers}
-    return Outcome(data, (f"{len(run.items)} items, {vlm.n_layers} layers of {vlm.name}: {run.path}",))
+    told = f"{len(run.items)} items, {vlm.n_layers} layers of {vlm.name}: {run.path}"
+    return Outcome(data, (told,), silent=rank_in(os.environ).number > 0)
 
 
 @command(app, "verify")

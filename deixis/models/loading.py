@@ -1,6 +1,7 @@
 """From a name, or from objects in memory, to a checked :class:`~deixis.models.vlm.VLM`."""
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,8 @@ def load(
 
     Args:
         name: ``"pico"``, ``"pico-collapsed"``, a folder, or a name on the Hugging Face hub.
-        device: ``"auto"`` for a GPU if there is one; left alone when ``device_map`` or ``quantization_config`` is given.
+        device: ``"auto"`` for a GPU if there is one, under torchrun the one of this process; left alone when ``device_map`` or
+            ``quantization_config`` is given.
         dtype: ``"auto"`` for the one it was saved in, or such as ``"float32"``.
         revision: Of a model on the hub.
         trust_remote_code: Whether code that comes with the model may run.
@@ -51,9 +53,9 @@ def load(
     if isinstance(dtype, str) and dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
         raise ModelError(f"dtype={dtype!r} is no dtype of torch; use 'auto', 'float32', 'bfloat16' or 'float16'.")
     source = str(BUNDLED.get(name, name))
-    _refuse_unknown(name, source)
+    refuse_unknown(name, source)
     where = {"revision": revision, "trust_remote_code": trust_remote_code}
-    with _explained(name):
+    with explained(name):
         model, processor = _from_pretrained(source, where, {"dtype": dtype, **from_pretrained})
     if "device_map" not in from_pretrained and getattr(model.config, "quantization_config", None) is None:
         model = _moved(model, device)
@@ -63,13 +65,13 @@ def load(
 def _from_pretrained(source: str, where: dict[str, Any], how: dict[str, Any]) -> tuple[Any, Any]:
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
-    with _without_progress_bars():
+    with without_progress_bars():
         model = AutoModelForImageTextToText.from_pretrained(source, **where, **how)
         return model, AutoProcessor.from_pretrained(source, **where)
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
+def explained(name: str) -> Iterator[None]:
     """Turn what transformers says about a model into one sentence with a way out."""
     try:
         yield
@@ -173,7 +175,7 @@ def _below_adapter(model: Any) -> Any:
     return model.get_base_model()
 
 
-def _refuse_unknown(name: str, source: str) -> None:
+def refuse_unknown(name: str, source: str) -> None:
     """A plain word that is neither bundled nor a folder is a slip, not a name on the hub."""
     if name in BUNDLED or Path(source).is_dir() or source.count("/") == 1:
         return
@@ -193,11 +195,20 @@ def _moved(model: Any, device: str | torch.device) -> Any:
 def _device(device: str | torch.device) -> torch.device:
     if str(device) != "auto":
         return torch.device(device)
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(_own_gpu(os.environ, torch.cuda.device_count()))
+
+
+def _own_gpu(environment: Mapping[str, str], n_gpus: int) -> str:
+    """The GPU of this process among those that its launcher started on this machine (torchrun says which it is)."""
+    rank = environment.get("SLURM_LOCALID" if environment.get("DEIXIS_SLURM") == "1" else "LOCAL_RANK")
+    if n_gpus < 2 or rank is None:  # a launcher that shows each process one GPU has chosen already
+        return "cuda" if n_gpus else "cpu"
+    return f"cuda:{rank}"
 
 
 @contextmanager
-def _without_progress_bars() -> Iterator[None]:
+def without_progress_bars() -> Iterator[None]:
+    """Keep transformers from drawing bars."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()

@@ -1,7 +1,7 @@
 """Record, be killed, record again: run as a program of its own, since whoever is killed cannot report.
 
-``python -m tests.activations.kills FOLDER`` leaves ``FOLDER/undisturbed`` and, for each way of being killed, a run beside it that
-was killed and then finished.
+``python -m tests.activations.kills FOLDER N`` leaves ``FOLDER/undisturbed`` and, for each flush and renaming and for N random
+moments, a run beside it that was killed just then and afterwards finished.
 """
 
 import os
@@ -16,8 +16,6 @@ from typing import Any
 import deixis as dx
 from deixis.activations import recording
 from tests.toys import toy_items, toy_vlm
-
-N_RANDOM = 4
 
 
 def killed_at(operation: int) -> Callable[[], None]:
@@ -54,7 +52,7 @@ def in_a_child(job: Callable[[], None], before: Callable[[], None] = lambda: Non
     return os.waitpid(child, 0)[1] == 0
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, n_random: int) -> None:
     recording.SHARD_ITEMS["mean"] = 4
     vlm, items = toy_vlm(), toy_items(6)
     items.fingerprint  # noqa: B018 - draws the pictures once
@@ -71,12 +69,14 @@ def main(folder: Path) -> None:
         if not in_a_child(record(f"operation-{operation}")):
             raise RuntimeError(f"resuming after operation {operation} failed")
         operation += 1
-    moments = random.Random(0)
-    for number in range(N_RANDOM):
-        in_a_child(record(f"moment-{number}"), kill_after=moments.uniform(0.1, 0.9) * whole)
-        if not in_a_child(record(f"moment-{number}")):
+    moments, killed, number = random.Random(0), 0, 0
+    while killed < n_random:  # one that had ended already was not killed
+        ended = in_a_child(record(f"moment-{number}"), kill_after=moments.uniform(0.0, 1.0) * whole)
+        killed += not ended
+        if not ended and not in_a_child(record(f"moment-{number}")):
             raise RuntimeError(f"resuming after moment {number} failed")
+        number += 1
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))
