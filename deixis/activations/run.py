@@ -189,7 +189,9 @@ class Run:
         Llama 3.2 Vision, without a picture), per site and layer: they have NaN there, whatever the role. ``whole_strings``:
         items whose options were scored as whole strings. ``shards``: how many are finished, and how many there will be.
         """
-        finished = [number for number in range(self.n_shards) if shard_path(self.path, number).exists()]
+        # By what is there: a header may promise more shards than could be listed.
+        names = (path.stem for path in (self.path / SHARDS).glob("*.h5"))
+        finished = sorted(int(name) for name in names if name.isascii() and name.isdigit() and int(name) < self.n_shards)
         empty = dict.fromkeys(self.roles, 0)
         points = [(site, layer) for site in self.sites for layer in self.layers(site)]
         passed: Counter[str] = Counter()
@@ -245,8 +247,13 @@ class Run:
         return self.n_shards
 
     def faults(self) -> dict[int, str]:
-        """What is wrong with each shard that is missing, damaged or another run's, by its number."""
+        """What is wrong with each shard that is missing, damaged or another run's, by its number.
+
+        Raises:
+            NotARunError: The list of items is missing or changed.
+        """
         found = {}
+        len(self.items)  # no header can promise more shards than it has items on its list
         for number in range(self.n_shards):
             try:
                 check_shard(self._shard_path(number), *self.marks(number))
@@ -278,7 +285,12 @@ class Run:
         return role
 
     def _site_of(self, role: str) -> str:
-        return next(site for site in self.sites if role in roles_of(site, self.roles))
+        found = next((site for site in self.sites if role in roles_of(site, self.roles)), None)
+        if found is None:
+            raise RunError(
+                f"{self.path} says that role={role!r} was recorded, at sites that can't have it; restore its run.json."
+            )
+        return found
 
     def marks(self, number: int) -> tuple[int, str]:
         """How many items a shard holds, and what it says of where it belongs."""

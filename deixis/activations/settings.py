@@ -11,6 +11,7 @@ import torch
 
 from deixis.activations.errors import NotARunError, SchemaError, SettingsError
 from deixis.models import VLM
+from deixis.models.sites import SITES
 
 SCHEMA = 2
 """Raise it when older code could misread what newer code writes."""
@@ -129,16 +130,33 @@ def _check_header(path: Path, header: Mapping[str, Any]) -> None:
         "model": lambda v: isinstance(v, str),
         "n_items": lambda v: type(v) is int and v > 0,
         "shard_items": lambda v: type(v) is int and v > 0,
-        "layers": lambda v: isinstance(v, dict) and all(isinstance(found, list) for found in v.values()),
-        "roles": lambda v: isinstance(v, list),
+        "layers": lambda v: isinstance(v, dict) and bool(v) and all(site in SITES and _all_of(int, v[site]) for site in v),
+        "roles": lambda v: _all_of(str, v) and bool(v),
         "pool": lambda v: v in ("mean", None),
         "answers": lambda v: isinstance(v, bool),
         "weights": lambda v: isinstance(v, str),
         LINES_HASH: lambda v: isinstance(v, str),
     }
     wrong = [name for name, check in fine.items() if name not in header or not check(header[name])]
+    wrong += [] if _plausible_attention(header.get("attention")) else ["attention"]
     if wrong:
         raise NotARunError(f"{path / HEADER} has been changed: {', '.join(wrong)} cannot be right; restore it or record again.")
+
+
+def _all_of(kind: type, found: Any) -> bool:
+    return isinstance(found, list) and all(type(each) is kind for each in found)
+
+
+def _plausible_attention(found: Any) -> bool:
+    """Whether this could be what :meth:`deixis.AttentionWatch.settings` gives, or says that there is none."""
+    if not isinstance(found, dict):
+        return found is None or found is False
+    sites = found.get("sites")
+    return (
+        isinstance(sites, dict)
+        and all(isinstance(found.get(name), bool) for name in ("maps", "spread"))
+        and all(isinstance(v, dict) and _all_of(int, v.get("layers")) and _all_of(str, v.get("queries")) for v in sites.values())
+    )
 
 
 def check_same(path: Path, there: Mapping[str, Any], here: Mapping[str, Any], *, finished: bool) -> None:
