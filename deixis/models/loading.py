@@ -67,7 +67,10 @@ def _from_pretrained(source: str, where: dict[str, Any], how: dict[str, Any]) ->
 
     with without_progress_bars():
         model = AutoModelForImageTextToText.from_pretrained(source, **where, **how)
-        return model, AutoProcessor.from_pretrained(source, **where)
+        try:
+            return model, AutoProcessor.from_pretrained(source, **where)
+        except (AttributeError, TypeError) as error:  # without a tokenizer, transformers stumbles
+            raise ValueError(f"Can't make its processor: {error}") from error
 
 
 @contextmanager
@@ -84,7 +87,10 @@ def explained(name: str) -> Iterator[None]:
             kind = text.partition("configuration_")[2].partition(" ")[0].rpartition(".")[2].rstrip("'>") or "its class"
             said = f"{kind} is of no model that takes pictures and text and writes text; name a vision-language model."
         elif "rocessor" in first and not isinstance(error, ImportError):
-            said = f"it comes without a processor of pictures and text ({first.rstrip('.')}); load both yourself and use dx.wrap."
+            said = (
+                f"it comes without a whole processor of pictures and text ({first.partition('. ')[0]}); put the files of its "
+                "processor and tokenizer beside it, or load both yourself and use dx.wrap."
+            )
         else:
             said = f"{first} Known without a download: {', '.join(BUNDLED)}."
         raise ModelError(f"model {name!r} can't be loaded: {said}") from error
@@ -128,6 +134,14 @@ def wrap(model: Any, processor: Any, name: str | None = None, revision: str | No
     return _checked(vlm, check)
 
 
+def _need_template(processor: Any, name: str) -> None:
+    if getattr(processor, "chat_template", None) is None:
+        raise ModelError(
+            f"{name} has no chat template, so no prompt can be written for it; load model and processor yourself, set "
+            "processor.chat_template to the one that the model was tuned with, and use dx.wrap."
+        )
+
+
 def _checked_option(check: bool | str) -> None:
     if check not in (True, False, "full"):
         raise ModelError(f"check={check!r} is not one of: True, False, 'full'.")
@@ -137,6 +151,8 @@ def _checked(vlm: VLM, check: bool | str) -> VLM:
     """The model with what could not be checked, once nothing fails."""
     if not check:
         return replace(vlm, unchecked=("nothing was checked: check=False.",))
+    if vlm.family.prompt is None:
+        _need_template(vlm.processor, vlm.name)
     done = check_vlm(vlm, full=check == "full")
     for one in done:
         if one.passed is False:

@@ -1,6 +1,7 @@
 """Loading, wrapping, and the errors of both."""
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -89,8 +90,28 @@ def saved_without(tmp_path: Path, processor: Any, *names: str) -> Path:
 
 def test_a_model_without_a_processor_says_so(processor: Any, tmp_path: Path) -> None:
     toy_model(processor).save_pretrained(tmp_path / "toy")
-    with pytest.raises(ModelError, match=r"comes without a processor|is no processor of pictures and text"):
+    with pytest.raises(ModelError) as caught:
         dx.load(str(tmp_path / "toy"), device="cpu")
+    assert re.search(
+        r"comes without a whole processor of pictures and text \([^.]*\); put the files .* use dx\.wrap\.$", str(caught.value)
+    )
+
+
+def test_a_model_without_a_tokenizer_says_so(tmp_path: Path) -> None:
+    vlm = tiny_vlm("InternVLForConditionalGeneration")
+    vlm.model.save_pretrained(tmp_path / "tiny")
+    vlm.processor.save_pretrained(tmp_path / "tiny")
+    for path in (tmp_path / "tiny").glob("tokenizer*"):
+        path.unlink()
+    with pytest.raises(ModelError, match=r"without a whole processor of pictures and text \(Can't make its processor: "):
+        dx.load(str(tmp_path / "tiny"), device="cpu")
+
+
+def test_a_model_without_a_chat_template_says_so_before_it_is_checked(processor: Any, tmp_path: Path) -> None:
+    folder = saved_without(tmp_path, processor, "chat_template.jinja")
+    with pytest.raises(ModelError, match=r"has no chat template, .* set processor\.chat_template .* and use dx\.wrap"):
+        dx.load(str(folder), device="cpu")
+    assert dx.load(str(folder), device="cpu", check=False).processor.chat_template is None
 
 
 def test_a_text_only_folder_is_refused(processor: Any, tmp_path: Path) -> None:
