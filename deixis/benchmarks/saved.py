@@ -4,6 +4,7 @@ A saved directory holds ``header.json`` (schema version and fingerprint), ``item
 """
 
 import json
+import math
 import shutil
 import uuid
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from deixis.benchmarks.items import Item, Items
 from deixis.benchmarks.render import Camera, Figure
 
 SCHEMA = 1
+_LONGEST_SIDE = 16_384
+"""Of a picture that is drawn from a description, in pixels."""
 _HEADER, _LINES, _PICTURES = "header.json", "items.jsonl", "images"
 
 
@@ -183,6 +186,8 @@ def _read_lines(text: str, name: str, image: Callable[[Any], ImageHandle]) -> li
             item = from_record(record, image)
         except (ItemsError, ImageError) as error:
             raise type(error)(f"{where}: {str(error).rstrip('.')}.") from error
+        except RecursionError as error:
+            raise ItemsError(f"{where}: it is nested too deeply; write it flatter.") from error
         if item.id in first_line:
             raise ItemsError(f"{where}: line {first_line[item.id]} has this id already; ids must differ.")
         first_line[item.id] = number
@@ -239,13 +244,31 @@ def _rebuilt(entry: Any) -> ImageHandle:
     try:
         match entry:
             case {"drawn": {"figure": figure, "camera": camera, "pixels": int(pixels)}}:
+                _check_numbers(*figure.values(), *camera.values(), sides=(pixels,))
                 return DrawnImage(figure=Figure(**figure), camera=Camera(**camera), pixels=pixels)
             case {"uniform": {"width": int(), "height": int(), "grey": int()} as values}:
+                _check_numbers(sides=(values["width"], values["height"]))
                 return UniformImage(**values)
             case {"decoloured": source}:
                 return DecolouredImage(source=_rebuilt(source))
             case {"file": str(path), "sha256": str(expected)}:
                 return FileImage(path=Path(path), expected=expected)
-    except (TypeError, ValueError, OverflowError) as error:
+    except ItemsError:
+        raise
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise ItemsError(f"an entry of images can't be rebuilt ({error}); record the run again") from error
     raise ItemsError("an entry of images is neither drawn, uniform, decoloured nor a file with its hash; record the run again")
+
+
+def _check_numbers(*values: Any, sides: tuple[int, ...]) -> None:
+    """Refuse what could be written by no recorder, and would only be seen when it is drawn.
+
+    Raises:
+        ValueError: A number is not finite, or a picture's side is none.
+    """
+    for value in values:
+        if isinstance(value, int | float) and not math.isfinite(value):
+            raise ValueError(f"{value} is no finite number")
+    for side in sides:
+        if not 0 < side <= _LONGEST_SIDE:
+            raise ValueError(f"a side of {shown(side)} pixels, where 1 to {_LONGEST_SIDE} are possible")
