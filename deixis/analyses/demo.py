@@ -100,7 +100,7 @@ def run_demo(
     runs = []
     for name, vlm in vlms.items():
         say(f"recording {name}")
-        runs.append(record(vlm, asked, out / Path(name).name, progress=progress))
+        runs.append(record(vlm, asked, out / Path(name).name, attention=True, progress=progress))
     first, vlm = next(iter(vlms.items()))
     say(f"recording what {first} is read beside")
     beside = {first: _beside(vlm, asked, apart, out / Path(first).name, progress=progress)}

@@ -314,11 +314,12 @@ def plot_patch_sweep(frame: "pd.DataFrame", ax: "Axes | None" = None, metric: st
     ax.set_xlabel(f"layer ({site}); in the cells: {named}")
     ax.set_ylabel("patched tokens")
     ax.spines[:].set_visible(False)
-    ax.set_title(f"{frame['model'].iloc[0]}: {_controls(rows)}", fontsize=9)
+    ax.set_title(f"{frame['model'].iloc[0]}: {controls_said(rows)}", fontsize=9)
     return ax
 
 
-def _controls(rows: "pd.DataFrame") -> str:
+def controls_said(rows: "pd.DataFrame") -> str:
+    """The two controls in words, from the rows of one metric."""
     positive = rows[rows["control"] == "positive"]["effect"].mean()
     negative = rows[rows["control"] == "negative"]
     largest = negative[negative["layer"].notna()].groupby(["role", "layer"], observed=True)["effect"].mean().max()

@@ -11,6 +11,8 @@ from deixis.analyses.style import language_name
 
 if TYPE_CHECKING:
     from deixis.activations import Run
+    from deixis.analyses.patch_sweep import PatchSweep
+    from deixis.analyses.steer_sweep import SteerSweep
     from deixis.models import VLM
 
 _NOTES = (
@@ -42,6 +44,8 @@ def report(
     *,
     vlms: Mapping[str, "VLM"] | None = None,
     reference: str | Path | None = "auto",
+    patches: "Sequence[PatchSweep]" = (),
+    steers: "Sequence[SteerSweep]" = (),
 ) -> Path:
     """Analyse finished runs and write what was found to one HTML file.
 
@@ -53,6 +57,8 @@ def report(
         vlms: Models in memory, by name. The logit lens needs the model; it is loaded if it is bundled or a folder, never from
             a hub, and otherwise the section says what is missing.
         reference: As for :func:`deixis.behaviour`; ``"auto"`` is the synthetic speaker where every model is bundled, else none.
+        patches: From :func:`deixis.patch_sweep`, one for each model that was patched: evidence of use for the table at the top.
+        steers: From :func:`deixis.steer_sweep`, to be shown.
 
     Returns:
         The file's path.
@@ -61,7 +67,7 @@ def report(
         ValueError: No run, two runs of one model, or what an analysis refuses.
     """
     target = checked_path(path)
-    return write_report(find(runs, vlms, reference), target)
+    return write_report(find(runs, vlms, reference, patches=patches, steers=steers), target)
 
 
 def checked_path(path: str | Path) -> Path:

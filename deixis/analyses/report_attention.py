@@ -69,7 +69,7 @@ def attention_section(findings: Findings) -> Section | None:
     notes += [f"{collapse.model}: {note}" for _, _, collapse in found for note in collapse.notes]
     return Section(
         heading="Attention",
-        lead=" ".join(_sentence(summary, collapse) for _, summary, collapse in found),
+        lead="\n\n".join(_sentence(summary, collapse) for _, summary, collapse in found),
         figures=tuple(_figures(found)),
         grids=(_table([collapse for _, _, collapse in found]),),
         notes=tuple(notes),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from deixis.analyses.behaviour import behaviour
 from deixis.analyses.findings import Findings
 from deixis.analyses.prior import prior_correction
+from deixis.analyses.report_figures import plain, titled
 from deixis.analyses.report_parts import Figure, Section
 from deixis.analyses.report_tables import Grid, grid
 from deixis.analyses.sensitivity import distance_sensitivity, plot_distance_sensitivity
@@ -13,7 +14,6 @@ from deixis.analyses.svg import Panel, panel
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
     from deixis.activations import Run
 
@@ -70,8 +70,9 @@ def _with_distances(table: "pd.DataFrame", run: "Run", reference: str | None, re
         mean = scores[scores["region"] == "mean"].set_index("language")
         table[f"js_{answers}"] = table["language"].map(mean["js_distance"])
         if answers == "all":
-            for name in ("js_corrected", "js_null", "recognised"):
+            for name in ("js_corrected", "js_null"):
                 table[name] = table["language"].map(mean[name])
+            table["recognised"] = table["language"].map(mean["recognised"]).astype("Int64")
     return table
 
 
@@ -124,11 +125,6 @@ def _grid(table: "pd.DataFrame") -> Grid:
 
 def _panel(points: "pd.DataFrame", number: int) -> Panel:
     model = str(points["model"].iloc[0])
-    plain = points.assign(model=points["model"].str.replace("$", r"\$", regex=False))
     alt = f"{model}: log-odds of the distal against the proximal term over distance, a line for each language."
 
-    def draw(ax: "Axes") -> None:
-        plot_distance_sensitivity(plain, ax)
-        ax.set_title(str(plain["model"].iloc[0]))
-
-    return panel(draw, alt, f"sensitivity{number}")
+    return panel(titled(plot_distance_sensitivity, plain(points), model.replace("$", r"\$")), alt, f"sensitivity{number}")

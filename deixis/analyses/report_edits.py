@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 from deixis.analyses.findings import Findings
-from deixis.analyses.patch_sweep import plot_patch_sweep
+from deixis.analyses.patch_sweep import controls_said, plot_patch_sweep
 from deixis.analyses.report_figures import titled
 from deixis.analyses.report_parts import Figure, Section
-from deixis.analyses.report_tables import grid, spans
+from deixis.analyses.report_tables import grid, shown, spans
 from deixis.analyses.steer_sweep import plot_steer_sweep
 from deixis.analyses.style import language_name
 from deixis.analyses.svg import Panel, panel
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from deixis.analyses.patch_sweep import PatchSweep
+    from deixis.analyses.steer_sweep import SteerSweep
 
 _PATCHES = (
     "What a far scene's answer gains of a near scene's when the near one's activations are put in: 1 is the near "
@@ -63,9 +64,9 @@ def _heat_maps(sweep: "PatchSweep", number: int) -> list[Panel]:
         alt = f"{sweep.model}, {task}: a patch of the {role} tokens at layer {layer} {what}, {means.max():.2f}."
 
         def draw(ax: "Axes", rows: "pd.DataFrame" = rows, metric: str = metric, task: str = str(task)) -> None:
-            plot_patch_sweep(rows, ax, metric)
-            controls = ax.get_title().partition(": ")[2]
-            ax.set_title(f"{sweep.model}, {task} question\n{controls}".replace("$", r"\$"), fontsize=9)
+            plot_patch_sweep(rows, ax, metric)  # its title is one line too long for a panel
+            title = f"{sweep.model}, {task} question\n{controls_said(rows[rows['metric'] == metric])}"
+            ax.set_title(title.replace("$", r"\$"), fontsize=9)
 
         panels.append(panel(draw, alt, f"patch{number}{task}", height=2.4))
     return panels
@@ -88,12 +89,27 @@ def _lead(findings: Findings) -> str:
             moved = [one.moved for one in found if one is not None]
             if moved:
                 said.append(f"{sweep.model}, {task}: {min(moved):.2f} to {max(moved):.2f}")
-    if not said:
-        return ""
-    return (
+    patched = (
         f"Putting a near scene's object tokens into a far scene moves the answers by these Jensen-Shannon distances (base 2; "
         f"0 not at all, 1 wholly), the range over languages. {'; '.join(said)}."
     )
+    return "\n\n".join([patched] * bool(said) + [_steered(sweep) for sweep in findings.steers])
+
+
+def _steered(sweep: "SteerSweep") -> str:
+    """The slopes of one model, the probe's beside the controls'."""
+    slopes = sweep.slopes()
+    means = slopes.groupby(["kind", "direction"], sort=False)[["slope", "low", "high"]].mean().reset_index()
+    target = means[means["kind"] == "target"].iloc[0]
+    unit = "metre" if str(target["direction"]).endswith("_m") else "unit"
+    said = (
+        f"{sweep.model}: along the probe's direction of {target['direction']} the logit of the nearest option less the farthest "
+        f"one's changes by {shown(target['slope'])} a {unit} (95 % interval {shown(target['low'])} to {shown(target['high'])})"
+    )
+    others = [f"{shown(row.slope)} along {row.direction}" for row in means[means["kind"] == "unrelated"].itertuples()]
+    random = slopes[slopes["kind"] == "random"]["slope"].abs()
+    others += [f"up to {shown(float(random.max()))} either way along random directions"] if len(random) else []
+    return f"{said}; moved as far, {' and '.join(others)}." if others else f"{said}."
 
 
 def _grid(findings: Findings) -> Any:

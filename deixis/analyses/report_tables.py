@@ -45,12 +45,18 @@ def grid(frame: "pd.DataFrame", headings: Mapping[str, str], caption: str, digit
     names = [name for name in headings if name in frame]
     columns = tuple(Column(headings[name], frame[name].dtype.kind in "fi") for name in names)
     models: Sequence[Any] = list(frame["model"]) if "model" in frame else [None] * len(frame)
-    cells = frame[names].astype(object).itertuples(index=False)
-    rows = (
-        Row(tuple(shown(value, digits) for value in row), number == 0 or models[number] != models[number - 1])
-        for number, row in enumerate(cells)
-    )
+    cells = frame[names].astype(object).where(frame[names].notna(), None).itertuples(index=False)
+    texts = (tuple(_cell(name, value, digits) for name, value in zip(names, row, strict=True)) for row in cells)
+    rows = (Row(row, number == 0 or models[number] != models[number - 1]) for number, row in enumerate(texts))
     return Grid(columns, tuple(rows), caption)
+
+
+def _cell(name: str, value: object, digits: int) -> str:
+    """As :func:`shown`; a p-value is never 0."""
+    least = 10.0**-digits
+    if name.endswith(("_p", "p_value")) and isinstance(value, float) and value < least / 2:
+        return f"< {least:.{digits}f}"
+    return shown(value, digits)
 
 
 def shown(value: object, digits: int = 2) -> str:
@@ -60,7 +66,7 @@ def shown(value: object, digits: int = 2) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
+        return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "\N{MINUS SIGN}")
     return str(value)
 
 

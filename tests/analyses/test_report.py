@@ -3,6 +3,7 @@ import io
 import re
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from deixis.analyses.encoding_gap import encoding_gap
 from deixis.analyses.findings import Findings, best_rows, find, lens_of_terms, mean_by_region
 from deixis.analyses.layer_sweep import layer_sweep
 from deixis.analyses.report import checked_path, render, report, run_facts, write_report
@@ -136,7 +136,7 @@ def test_the_conclusions_stand_first_in_the_gaps_own_words(page: str, findings: 
     text = "".join(Reader(page).text)
     for name in findings.models:
         assert findings.gap.conclusion(name) in text
-    assert text.index(findings.gap.conclusion("follows")) < text.index("Where distance can be read")
+    assert text.index("verdict") < text.index(findings.gap.conclusion("follows")) < text.index("Where distance can be read")
     assert "drives its demonstratives" in findings.gap.conclusion("follows")
     assert "does not drive its demonstratives" in findings.gap.conclusion(HOSTILE)
 
@@ -182,7 +182,10 @@ def test_the_best_layer_is_the_one_that_holds_distance(page: str):
 
 def test_every_figure_says_what_it_shows(page: str):
     figures = [attributes for tag, attributes in Reader(page).tags if tag == "svg"]
-    assert len(figures) == 4 + 2  # sweeps of two targets at two roles, terms in two languages
+    labels = [attributes.get("aria-label") or "" for attributes in figures]
+    assert sum("by layer" in label and " at the " in label for label in labels) == 4, "two targets at two roles"
+    assert sum("share of the proximal term" in label for label in labels) == 2, "two languages"
+    assert sum("log-odds of the distal" in label for label in labels) == 2, "two models"
     assert all(len(attributes.get("aria-label") or "") > 20 for attributes in figures)
     assert all(attributes.get("alt") for tag, attributes in Reader(page).tags if tag == "img")
 
@@ -242,8 +245,9 @@ def test_what_was_run_names_items_versions_and_time(runs: list[ReportRun]):
 
 
 def test_a_report_that_fails_leaves_the_old_one_and_nothing_else(
-    findings: Findings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    findings: Findings, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(import_module("deixis.analyses.report"), "render", lambda _: page)
     path = write_report(findings, tmp_path / "new" / "report.html")
     before = path.read_bytes()
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
@@ -326,10 +330,17 @@ def test_missing_values_are_dashes_and_numbers_have_true_minus_signs():
     assert [shown(v) for v in (None, float("nan"), True, False, -0.126, 3, "x")] == ["–", "–", "yes", "no", "−0.13", "3", "x"]
     frame = pd.DataFrame({"low": [0.1, np.nan], "high": [0.25, np.nan]})
     assert spans(frame) == ["0.10 to 0.25", "–"]
+    assert shown(-0.004) == "0.00", "a minus before nothing says nothing"
 
 
-def test_the_planted_verdicts_are_found(runs: list[ReportRun]):
-    frame = encoding_gap(runs).to_frame()
+def test_no_p_value_is_shown_as_nothing():
+    frame = pd.DataFrame({"used_p": [0.0005, 0.03], "p_value": [0.004, 1.0], "score": [0.0005, 0.5]})
+    rows = grid(frame, {name: name for name in frame}, "A caption.").rows
+    assert [row.cells for row in rows] == [("< 0.01", "< 0.01", "0.00"), ("0.03", "1.00", "0.50")]
+
+
+def test_the_planted_verdicts_are_found(findings: Findings):
+    frame = findings.gap.to_frame()
     asked_for = frame[frame["task"] == "demonstrative"]
     assert list(asked_for["case"]) == ["encoded and used"] * 2 + ["encoded, unused"] * 2
 
@@ -357,5 +368,11 @@ def test_further_sections_stand_in_the_page_with_heading_lead_table_and_notes(
     )
     monkeypatch.setattr("deixis.analyses.report_sections.SECTIONS", (lambda _: made,))
     shown_page = render(findings)
-    for words in ("<h2>Heads &amp; more</h2>", "<p>It is 0.25.</p>", "A caption.", '<p class="soft">No b.</p>', "0.25</th>"):
+    for words in (
+        "<h2>Heads &amp; more</h2>",
+        '<p class="lead">It is 0.25.</p>',
+        "A caption.",
+        '<p class="soft">No b.</p>',
+        "0.25</th>",
+    ):
         assert words in shown_page

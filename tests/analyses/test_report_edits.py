@@ -10,6 +10,7 @@ from deixis.analyses.encoding_gap import encoding_gap
 from deixis.analyses.findings import Findings
 from deixis.analyses.patch_sweep import patch_sweep
 from deixis.analyses.report_edits import edits_section
+from deixis.analyses.report_tables import shown
 from deixis.benchmarks import Items
 from tests.analyses.fake_run import FakeRun
 from tests.analyses.pico_run import pico, pico_run
@@ -61,6 +62,20 @@ def test_the_section_holds_map_curve_and_numbers(findings):
     (row,) = section.grids[0].rows
     assert row.cells[:5] == ("pico", "demonstrative", "English", "object", str(evidence.layer))
     assert f"{evidence.restored:.2f}" in row.cells
+
+
+def test_controls_stand_beside_what_they_control(findings):
+    section = edits_section(findings)
+    assert section is not None
+    rows = findings.patches[0].to_frame()
+    rows = rows[(rows["metric"] == "restored") & rows["layer"].notna()]
+    colour = rows[rows["contrast"] == "colour"]["effect"].max()
+    assert f"whole image 1.00, other colour at most {colour:.2f}" in str(section.figures[0].panels[0].svg)
+    slopes = findings.steers[0].slopes()
+    probe = slopes[slopes["kind"] == "target"]["slope"].iloc[0]
+    assert f"changes by {shown(float(probe))} a metre" in section.lead
+    random = slopes[slopes["kind"] == "random"]["slope"].abs().iloc[0]
+    assert section.lead.endswith(f"moved as far, up to {random:.2f} either way along random directions.")
 
 
 def test_a_model_without_patches_is_named(findings):
