@@ -75,6 +75,8 @@ class AttentionCollapse:
     """What could not be looked at, and why."""
     _rows: "pd.DataFrame" = field(repr=False)
     _likeness: "pd.DataFrame" = field(repr=False)
+    _at_ends: Mapping[tuple[int, int], Mapping[str, str]] = field(repr=False)
+    """What each head would be called by its indices as measured, by their lower ends (as it is), and by their upper ends."""
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{n} {kind}" for kind, n in self.counts().items())
@@ -98,8 +100,10 @@ class AttentionCollapse:
     def layers(self) -> "pd.DataFrame":
         """One row per layer.
 
-        ``kind`` is what more than half of its heads are (else ``none``); ``index`` is the share of heads of that kind, or, for
-        ``none``, of any kind. The interval is Wilson's over heads: a layer has few.
+        ``kind`` is what more than half of its heads are (else ``none``). ``index`` is the share of heads that are of that kind
+        (of any kind, for ``none``) by their indices as measured, ``low`` by the lower ends of these indices' intervals over
+        scenes, which is how heads are called collapsed, and ``high`` by the upper ends. A layer's heads are all there are, not a
+        sample of heads, so that scenes alone are what could have come out otherwise.
         """
         import pandas as pd
 
@@ -107,9 +111,9 @@ class AttentionCollapse:
         for layer, part in self._rows.groupby("layer", sort=True):
             counts = part["kind"].value_counts()
             kind = next((k for k in KINDS[:3] if counts.get(k, 0) > len(part) / 2), "none")
-            collapsed = int(counts.get(kind, 0)) if kind != "none" else int(len(part) - counts.get("none", 0))
-            low, high = _wilson(collapsed, len(part), self.rule.level)
-            rows.append((self.model, self.site, layer, kind, collapsed / len(part), low, high, len(part)))
+            at = [[self._at_ends[layer, head][end] for head in part["head"]] for end in _ENDS]
+            index, low, high = (float(np.mean([k == kind if kind != "none" else k != "none" for k in kinds])) for kinds in at)
+            rows.append((self.model, self.site, layer, kind, index, low, high, len(part)))
         return pd.DataFrame(rows, columns=["model", "site", "layer", "kind", "index", "low", "high", "n_heads"])
 
     def likeness(self) -> "pd.DataFrame":
@@ -162,9 +166,9 @@ def attention_collapse(
         numbers, missing = indices_of_maps(record, real, scenes, query, rule, rng)
         found |= numbers | beside_blank(record, items, query)
         notes += missing
-    rows = _classified(record, found, rule, n_scenes)
+    rows, at_ends = _classified(record, found, rule, n_scenes)
     alike = _likeness(record, items, rule, rng) if site == "attention" and record.has_spread else []
-    return AttentionCollapse(record.model, site, query, rule, n_scenes, tuple(notes), rows, _likeness_frame(alike))
+    return AttentionCollapse(record.model, site, query, rule, n_scenes, tuple(notes), rows, _likeness_frame(alike), at_ends)
 
 
 def _notes(record: "AttentionRecord") -> list[str]:
@@ -176,48 +180,55 @@ def _notes(record: "AttentionRecord") -> list[str]:
     return notes
 
 
-def _classified(record: "AttentionRecord", found: Mapping[str, Column], rule: CollapseRule, n_scenes: int) -> "pd.DataFrame":
-    """A row for every head that is there."""
-    import pandas as pd
-
-    heads = record.values.shape[2]
-    rows = []
-    for column in np.flatnonzero(found["there"]):
-        numbers = {name: float(values[column]) for name, values in found.items() if name != "there"}
-        kind, nearest = _kind(numbers, rule)
-        chosen = {end: numbers.get(f"{nearest}{suffix}", np.nan) for end, suffix in _ENDS.items()}
-        known = {name: numbers[name] for name in COLUMNS if name in numbers}
-        layer = record.layers[column // heads]
-        first = {"model": record.model, "site": record.site, "layer": layer, "head": int(column % heads), "kind": kind}
-        rows.append(first | chosen | known | {"n_scenes": n_scenes})
-    return pd.DataFrame(rows, columns=list(COLUMNS))
-
-
 _ENDS = {"index": "", "low": "_low", "high": "_high"}
 
 
-def _kind(numbers: Mapping[str, float], rule: CollapseRule) -> tuple[str, str]:
-    """The head's kind, and the one whose index is told: for ``none`` the one that comes nearest its threshold."""
-    limits = {"sink": rule.sink, "uniform": rule.uniform, "fixed": rule.fixed}
-    above = {name: numbers.get(f"{name}_low", np.nan) >= limit for name, limit in limits.items()}
+def _classified(
+    record: "AttentionRecord", found: Mapping[str, Column], rule: CollapseRule, n_scenes: int
+) -> "tuple[pd.DataFrame, dict[tuple[int, int], dict[str, str]]]":
+    """A row for every head that is there, and its kind by each end of its indices."""
+    import pandas as pd
+
+    heads = record.values.shape[2]
+    rows, at_ends = [], {}
+    for column in np.flatnonzero(found["there"]):
+        numbers = {name: float(values[column]) for name, values in found.items() if name != "there"}
+        kinds = {end: _kind(numbers, rule, suffix) for end, suffix in _ENDS.items()}
+        nearest = _nearest(numbers, rule) if kinds["low"] == "none" else kinds["low"]
+        chosen = {end: numbers.get(f"{nearest}{suffix}", np.nan) for end, suffix in _ENDS.items()}
+        known = {name: numbers[name] for name in COLUMNS if name in numbers}
+        layer, head = record.layers[column // heads], int(column % heads)
+        first = {"model": record.model, "site": record.site, "layer": layer, "head": head, "kind": kinds["low"]}
+        rows.append(first | chosen | known | {"n_scenes": n_scenes})
+        at_ends[layer, head] = kinds
+    return pd.DataFrame(rows, columns=list(COLUMNS)), at_ends
+
+
+def _limits(rule: CollapseRule) -> dict[str, float]:
+    return {"sink": rule.sink, "uniform": rule.uniform, "fixed": rule.fixed}
+
+
+def _kind(numbers: Mapping[str, float], rule: CollapseRule, suffix: str) -> str:
+    """The head's kind, if its indices are those that are named with ``suffix``."""
+    values = {name: numbers.get(f"{name}{suffix}", np.nan) for name in _limits(rule)}
     # Comparisons with NaN are false: without a lift no head can be said to favour the object.
+    above = {name: values[name] >= limit for name, limit in _limits(rule).items()}
     favours = numbers.get("matched_lift", np.nan) >= rule.object_lift
     if above["sink"]:
-        return "sink", "sink"
+        return "sink"
     if above["uniform"] and not favours:
-        return "uniform", "uniform"
+        return "uniform"
     looks = numbers.get("image_mass", np.nan) >= rule.image_mass
-    if above["fixed"] and looks and numbers["fixed_low"] > numbers["fixed_null"]:
-        return "fixed", "fixed"
-    ratios = {name: np.nan_to_num(numbers.get(name, np.nan) / limit, nan=-1.0) for name, limit in limits.items()}
-    return "none", max(ratios, key=lambda name: ratios[name])
+    by_chance = numbers.get("fixed_null", np.nan)  # computed where the lower end reaches the threshold: elsewhere it is far below
+    if above["fixed"] and looks and not values["fixed"] <= by_chance:
+        return "fixed"
+    return "none"
 
 
-def _wilson(hits: int, n: int, level: float) -> tuple[float, float]:
-    from scipy.stats import binomtest
-
-    ends = binomtest(hits, n).proportion_ci(level, method="wilson")
-    return float(ends.low), float(ends.high)
+def _nearest(numbers: Mapping[str, float], rule: CollapseRule) -> str:
+    """The kind whose index comes nearest its threshold."""
+    ratios = {name: np.nan_to_num(numbers.get(name, np.nan) / limit, nan=-1.0) for name, limit in _limits(rule).items()}
+    return max(ratios, key=lambda name: ratios[name])
 
 
 _ALIKE = ("model", "condition", "layer", "cosine", "low", "high", "rank", "rank_low", "rank_high")

@@ -88,9 +88,20 @@ def test_every_layer_is_told_too(collapse: AttentionCollapse) -> None:
     assert list(layers["layer"]) == [0, 1, 2]
     row = layers[layers["layer"] == LAYER].iloc[0]
     assert (row["kind"], row["index"], row["n_heads"]) == ("none", 0.75, 4), "three of four, each of another kind"
-    assert row["low"] < 0.75 < row["high"]
+    assert row["low"] == 0.75 == row["high"], "nothing about them hangs on the scenes"
     assert list(collapse.to_frame().columns) == list(COLUMNS)
     assert sum(collapse.counts().values()) == 12
+
+
+def test_a_layers_interval_is_over_scenes_and_counts_heads_that_may_be_collapsed() -> None:
+    rng = np.random.default_rng(9)
+    # Sink mass over scenes: wholly above the threshold, above it on average but not surely, below it but not surely, far below.
+    limit, spread = CollapseRule().sink, np.linspace(-1, 1, SCENES)[:, None]
+    bos = np.array([0.95, limit + 0.01, limit - 0.01, 0.1]) + np.array([0.02, 0.15, 0.15, 0.05]) * spread
+    found = attention_collapse(random_run(rng, bos[:, None]))
+    assert list(found.to_frame()["kind"]) == ["sink", "none", "none", "none"]
+    [row] = found.layers().to_dict("records")
+    assert (row["kind"], row["low"], row["index"], row["high"]) == ("none", 0.25, 0.5, 0.75)
 
 
 def test_the_rule_can_be_adjusted() -> None:
