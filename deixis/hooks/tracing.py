@@ -90,11 +90,18 @@ def _wrapper(vlm: VLM, remote: Remote) -> Any:
     """
     from nnsight import NNsight, TransformersModel
 
+    class Wrapper(NNsight):
+        """nnsight sends inputs to the first parameter's device: for weights that accelerate keeps elsewhere that is no device."""
+
+        @property
+        def device(self) -> torch.device:
+            return vlm.device
+
     kept = vlm.model.__dict__.setdefault(_KEPT, {})
     kind = "remote" if remote else "local"
     if kind not in kept:
         kept[kind] = (
-            TransformersModel(vlm.model, processor=vlm.processor, task="image-text-to-text") if remote else NNsight(vlm.model)
+            TransformersModel(vlm.model, processor=vlm.processor, task="image-text-to-text") if remote else Wrapper(vlm.model)
         )
     return kept[kind]
 

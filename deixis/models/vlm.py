@@ -123,8 +123,12 @@ class VLM:
     @property
     def device(self) -> torch.device:
         """Where the inputs go: the embeddings' device."""
-        device = self.model.get_submodule(self.family.embeddings).weight.device
-        return self.model.device if device.type == "meta" else device  # weights that are kept elsewhere until needed
+        embeddings = self.model.get_submodule(self.family.embeddings)
+        if embeddings.weight.device.type != "meta":
+            return embeddings.weight.device
+        # Weights that accelerate keeps elsewhere until they are needed: its hook knows where they run.
+        runs_on = getattr(getattr(embeddings, "_hf_hook", None), "execution_device", None)
+        return self.model.device if runs_on is None else torch.device(runs_on)
 
     @property
     def tokenizer(self) -> Any:

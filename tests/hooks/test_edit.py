@@ -6,9 +6,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+import deixis as dx
 from deixis.benchmarks import Item, Items
 from deixis.hooks.batches import Batch, laid_over
 from deixis.hooks.direction import Direction
@@ -386,3 +388,22 @@ def test_contradicting_arguments_are_refused():
         Edit.ablate(role="text", layers=1, how="half")
     with pytest.raises(ValueError, match="there is no donor or reference item"):
         Edit.patch(Items([]), role="image", layers=1)
+
+
+def test_edits_of_a_model_whose_weights_are_kept_on_disk_are_those_of_the_whole_model(tmp_path):
+    from accelerate import disk_offload
+
+    items = dx.memory_game(languages=("en",), size=64)
+    asked, donors = items[:2], items[20:22]
+    whole, offloaded = dx.load("pico"), dx.load("pico")
+    disk_offload(offloaded.model, str(tmp_path), execution_device=torch.device("cpu"))
+    assert {parameter.device.type for parameter in offloaded.model.parameters()} == {"meta"}
+    kinds = [
+        dx.Edit.patch(donors, role="object", layers=1),
+        dx.Edit.ablate(role="image", layers=3),
+        dx.Edit.knock_out(queries="answer", keys="object", layers=[2, 3]),
+    ]
+    for kind in kinds:
+        mine, theirs = (dx.run_edits(vlm, asked, kind).to_frame() for vlm in (whole, offloaded))
+        pd.testing.assert_frame_equal(mine, theirs)
+        assert (mine["edited"] - mine["unedited"]).abs().max() > 0.01
