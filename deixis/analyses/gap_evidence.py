@@ -34,9 +34,10 @@ class Decoded:
     """Score on random labels per figure: the probe's capacity, reported and deciding nothing (Hewitt and Liang 2019)."""
     p_value: float
     """Of the best of all layers: permuted labels of scenes, the maximum over layers."""
+    by_place: bool = False
+    """Whether the tokens were chosen by where the object is: then their places alone may tell the region."""
     blank: float = float("nan")
-    """Score on blank pictures at the same tokens and layer: where tokens are chosen by where the object is, their places alone
-    may tell the region. NaN where tokens are not so chosen, or without blank items."""
+    """Where they were, the score on blank pictures at the same tokens and layer; NaN without blank items."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +84,7 @@ def decoded(run: "Run", role: str, task: str, language: str | None, seed: int) -
         chance=float(row["chance"]),
         control=float(row["control"]),
         p_value=p_value,
+        by_place=role.startswith("object"),
         blank=_blank_score(run, best.layer, asked) if role.startswith("object") else float("nan"),
     )
 

@@ -1,5 +1,6 @@
 """The rules by which evidence becomes a verdict; every threshold of the encoding gap stands here."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -40,7 +41,7 @@ def is_encoded(found: Decoded, limits: Thresholds) -> bool | None:
     of scenes. None: significant and small, or large and uncertain. The control task decides nothing: it measures the probe's
     capacity, and a scene's region can't be memorised from other scenes' figures.
 
-    None, too, where blank pictures give as much at the same tokens (:func:`leaks`): then it may be the tokens' places.
+    None, too, where the tokens' places may tell the region (:func:`leaks`).
     """
     if leaks(found, limits):
         return None
@@ -50,7 +51,14 @@ def is_encoded(found: Decoded, limits: Thresholds) -> bool | None:
 
 
 def leaks(found: Decoded, limits: Thresholds) -> bool:
-    """Whether the choice of tokens tells the target: a blank picture's score lies within the margin, and above chance by it."""
+    """Whether the choice of the tokens may tell the target: blank pictures give as much there, or there are none to compare with.
+
+    As much: their score lies within the margin of the real pictures', and above chance by it.
+    """
+    if not found.by_place:
+        return False
+    if math.isnan(found.blank):
+        return found.low > found.chance  # a probe that finds nothing needs no explanation
     return found.blank >= found.chance + limits.margin and found.score < found.blank + limits.margin
 
 

@@ -12,12 +12,17 @@ if TYPE_CHECKING:
 
 _ASKED = {"demonstrative": "its demonstratives", "distance": 'its answers to "near, middle or far?"'}
 _SAID = {
-    "encoded and used": "distance is encoded and drives {what}",
-    "encoded, unused": "distance is encoded but does not drive {what}",
+    "encoded and used": "distance is encoded and {what} follow it",
+    "encoded, unused": "distance is encoded but {what} do not follow it",
     "used, not decoded": "{what} follow distance, but no linear probe finds it",
     "prior only": "distance is not decoded, and {what} are those it gives to a blank picture",
-    "absent": "distance is neither decoded nor drives {what}",
-    "undecided": "what drives {what} stays undecided",
+    "absent": "distance is not decoded and {what} do not follow it",
+    "undecided": "what {what} follow stays undecided",
+}
+# "Drives" is said only where something was put in from outside.
+_PATCHED = _SAID | {
+    "encoded and used": "distance is encoded and drives {what}",
+    "encoded, unused": "distance is encoded but does not drive {what}",
 }
 
 
@@ -28,7 +33,8 @@ def conclude(rows: "pd.DataFrame", limits: Thresholds) -> str:
     for task, asked in rows.groupby("task", sort=False):
         for case, part in asked.groupby("case", sort=False):
             languages = [language_name(code) for code in part["language"]]
-            verdict = _SAID[str(case)].format(what=_ASKED[str(task)])
+            said = _PATCHED if part["patched"].notna().all() else _SAID
+            verdict = said[str(case)].format(what=_ASKED[str(task)])
             sentences.append(f"{model} in {_listed(languages)}: {verdict}. {_evidence(part, limits)}")
     return "\n\n".join(sentences)
 
@@ -51,8 +57,12 @@ def _evidence(rows: "pd.DataFrame", limits: Thresholds) -> str:
             f"At the object's tokens blank pictures give {_span(rows['object_blank'])}: their places tell the region, "
             "so that only the other tokens count."
         )
+    if (rows["object_encoded"].isna() & rows["object_score"].notna() & rows["object_blank"].isna()).any():
+        said.append(
+            "Without blank pictures, what the object's tokens give may be their places, so that only the other tokens count."
+        )
     if any(found is True for found in rows["object_encoded"]) and all(found is False for found in rows["answer_encoded"]):
-        said.append("It is there at the object's tokens and does not reach the answer position.")
+        said.append("It is found at the object's tokens and not at the answer position.")
     if rows["shift"].notna().any():
         p_value = rows["p_used"].max()
         said.append(
@@ -75,7 +85,11 @@ def _evidence(rows: "pd.DataFrame", limits: Thresholds) -> str:
                 else "; between the two scenes the answers hardly differ."
             )
         )
-        if (rows["observed"].astype(object) != rows["patched"].astype(object)).any():
+        if rows["patched"].isna().any():
+            pairs = int(rows["patch_pairs"].min())
+            said.append(f"Patching leaves open whether the answers follow the object ({pairs} pair{'s' if pairs != 1 else ''}).")
+        both = rows[rows["patched"].notna() & rows["observed"].notna()]
+        if (both["observed"].astype(bool) != both["patched"].astype(bool)).any():
             said.append("What is observed and what patching does disagree, so that use is left open.")
     if rows["blank_distance"].notna().any():
         said.append(f"They lie {_span(rows['blank_distance'])} from the answers to a blank picture.")
