@@ -114,6 +114,9 @@ def _seen_keys(
     return low, high, counts, rows.expand(sequences, -1, -1)
 
 
+_SUMMED = ("entropy", "max_weight", "effective_keys", "learned_sink")
+
+
 def row_sums(call: AttentionCall, member: Float[Tensor, "sequence role query"], plans: MaskPlans) -> RowSums:
     """Sum the attention rows of each role's queries; memory grows with one block, never with queries times keys.
 
@@ -124,23 +127,26 @@ def row_sums(call: AttentionCall, member: Float[Tensor, "sequence role query"], 
     """
     plan = plans.plan(call, member)
     sequences, roles, _ = member.shape
-    zeros = call.query.new_zeros((sequences, call.n_heads, roles), dtype=torch.float32)
-    sums = {name: zeros.clone() for name in ("entropy", "max_weight", "effective_keys", "learned_sink")}
-    weights = zeros.new_zeros((*zeros.shape, call.key.shape[2]))
+    sums = call.query.new_zeros((len(_SUMMED), sequences, call.n_heads, roles), dtype=torch.float32)
+    weights = sums.new_zeros((*sums.shape[1:], call.key.shape[2]))
     for block in plan.blocks:
         found, rows = _of_block(call, block)
-        for name, value in found.items():
-            sums[name] += torch.einsum("bhq,brq->bhr", value, block.member)
+        sums += found @ block.member.transpose(-1, -2)
         weights[..., block.low : block.high] += rows
     return RowSums(
-        **sums, weights=weights, uniform=plan.uniform, queries=member.sum(dim=-1), several=plan.several, keys=plan.keys
+        **dict(zip(_SUMMED, sums, strict=True)),
+        weights=weights,
+        uniform=plan.uniform,
+        queries=member.sum(dim=-1),
+        several=plan.several,
+        keys=plan.keys,
     )
 
 
 def _of_block(
     call: AttentionCall, block: Block
-) -> tuple[dict[str, Float[Tensor, "sequence head query"]], Float[Tensor, "sequence head role key"]]:
-    """Statistics of each query of a block, and the summed rows of each role."""
+) -> tuple[Float[Tensor, "statistic sequence head query"], Float[Tensor, "sequence head role key"]]:
+    """Those of :data:`_SUMMED` for each query of a block, and the summed rows of each role."""
     scores = call.scores(block.columns, block.low, block.high)
     top = scores.amax(dim=-1)
     shift = top if call.sinks is None else torch.maximum(top, call.sinks.to(top)[None, :, None])
@@ -156,11 +162,9 @@ def _of_block(
         learned = learned / total
     entropy = (total.log() - products / total).clamp(min=0)
     most = (block.keys + (call.sinks is not None)).log()[:, None]
-    found = {
-        "entropy": torch.where(block.keys[:, None] > 1, entropy / most.clamp(min=1e-12), 0.0),
-        "max_weight": (top - shift).exp() / total,
-        "effective_keys": entropy.exp(),
-        "learned_sink": learned,
-    }
+    # Without learned sinks the largest score is the shift itself.
+    largest = 1 / total if call.sinks is None else (top - shift).exp() / total
+    share = torch.where(block.keys[:, None] > 1, entropy / most.clamp(min=1e-12), 0.0)
+    found = torch.stack([share, largest, entropy.exp(), learned]).float()
     rows = (block.member[:, None] / total[:, :, None].to(block.member)).to(raised) @ raised
-    return {name: value.float() for name, value in found.items()}, rows.float()
+    return found, rows.float()
