@@ -55,7 +55,9 @@ def doctor(
     frame = pd.DataFrame([asdict(check) for check in done]).rename(columns={"said": "detail"})
     frame["result"] = [{True: "holds", False: "FAILS", None: "can't run"}[check.passed] for check in done]
     failed = [check.name for check in done if check.passed is False]
+    open_ones = [check.name for check in done if check.passed is None]
     end = f"{len(failed)} of {len(done)} checks fail: {', '.join(failed)}." if failed else f"Nothing fails in {len(done)} checks."
+    end += f" {len(open_ones)} can't run: {', '.join(open_ones)}." if open_ones else ""
     data = {
         "model": vlm.name,
         "family": vlm.family.architecture,

@@ -102,7 +102,7 @@ class Watch:
         self._ran.clear()
         with ExitStack() as stack:  # if attaching fails half-way, what is attached comes off
             for site, layer in self.points:
-                stack.callback(SITES[site].attach(self._vlm, layer, self._visit((site, layer))).remove)
+                stack.callback(SITES[site].attach(self._vlm, layer, self._visit((site, layer)), last=True).remove)
             self._stack = stack.pop_all()
         return self
 
@@ -196,7 +196,7 @@ class Watch:
                 self._absent.add((site, layer))
                 continue
             later = next(n for n in range(layer + 1, self._vlm.n_layers + 1) if n not in skipped)
-            self._stand_ins.callback(SITES[site].attach(self._vlm, later, self._visit((site, layer))).remove)
+            self._stand_ins.callback(SITES[site].attach(self._vlm, later, self._visit((site, layer)), last=True).remove)
 
     def _measure(self) -> None:
         """Learn width and dtype of what this batch lacks from a small item with a picture."""

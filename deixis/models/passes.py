@@ -20,7 +20,7 @@ class PromptPass:
 
     vlm: VLM
     logits: Float[Tensor, "batch vocab"]
-    """At the last prompt position, float32."""
+    """At the last prompt position, float32 (float64 for a model in it)."""
     cache: Any
     """Keys and values of the prompts; continuing adds to it."""
     mask: Int[Tensor, "batch position"]
@@ -39,10 +39,10 @@ class PromptPass:
         mask = inputs["attention_mask"].long()
         name = next(name for name in _CACHE_NAMES if output.get(name) is not None)
         beside = {name: inputs[name][:, -1:] for name in vlm.family.carried if name in inputs}
-        return cls(vlm, output.logits[:, -1].float(), output[name], mask, _rope_shift(vlm, inputs), beside)
+        return cls(vlm, _exact(output.logits[:, -1]), output[name], mask, _rope_shift(vlm, inputs), beside)
 
     def extended(self, tokens: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token vocab"]:
-        """Read more tokens in each row (this moves the state on) and return the float32 logits behind each of them."""
+        """Read more tokens in each row (this moves the state on) and return the logits behind each of them, as precise."""
         self.mask = torch.cat([self.mask, torch.ones_like(tokens)], dim=1)
         # Numbered from the mask, never from the width of the batch: padding would otherwise shift every row that has some.
         positions = (self.mask.cumsum(dim=1) - 1)[:, -tokens.shape[1] :] + self.shift
@@ -54,8 +54,9 @@ class PromptPass:
             **{_cache_argument(self.vlm): self.cache},
             **{name: value.repeat_interleave(tokens.shape[1], dim=1) for name, value in self.beside.items()},
         )
-        self.logits = output.logits[:, -1].float()
-        return output.logits.float()
+        logits = _exact(output.logits)
+        self.logits = logits[:, -1]
+        return logits
 
     def rows(self, indices: Sequence[int]) -> "PromptPass":
         """A copy of some rows, in this order and as often as they are named; this state stays where it is."""
@@ -64,6 +65,10 @@ class PromptPass:
         cache.reorder_cache(at)  # unlike batch_select_indices, every kind of layer has it
         beside = {name: value[at] for name, value in self.beside.items()}
         return PromptPass(self.vlm, self.logits[at.to(self.logits.device)], cache, self.mask[at], self.shift[at], beside)
+
+
+def _exact(logits: Tensor) -> Tensor:
+    return logits.to(torch.promote_types(torch.float32, logits.dtype))
 
 
 def _cache_argument(vlm: VLM) -> str:

@@ -53,8 +53,16 @@ class Site:
         """When a pass reaches it."""
         return self.part, layer, self.within
 
-    def attach(self, vlm: VLM, layer: int, visit: Visit) -> RemovableHandle:
-        """Show every tensor that passes this site at ``layer`` to ``visit``; remove the handle to stop."""
+    def attach(self, vlm: VLM, layer: int, visit: Visit, *, last: bool = False) -> RemovableHandle:
+        """Show every tensor that passes this site at ``layer`` to ``visit``; remove the handle to stop.
+
+        Args:
+            vlm: The model.
+            layer: One that has the site.
+            visit: What looks at the tensor, or replaces it.
+            last: Behind hooks that are there already, to see what they put in; else before them, so that they see what
+                ``visit`` puts in.
+        """
         where, module = f"{self.name} {layer}", self.module(vlm, layer)
 
         def before(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -71,10 +79,10 @@ class Site:
             changed = visit(tensor)
             return None if changed is None else returning(output, at, changed)
 
-        # First in line: transformers collects ``hidden_states`` by hooks of its own, and must collect what was put in.
+        # First in line to write: transformers collects ``hidden_states`` by hooks of its own, and must collect what was put in.
         if self.side == "input":
-            return module.register_forward_pre_hook(before, with_kwargs=True, prepend=True)
-        return module.register_forward_hook(after, prepend=True)
+            return module.register_forward_pre_hook(before, with_kwargs=True, prepend=not last)
+        return module.register_forward_hook(after, prepend=not last)
 
 
 def received(args: tuple[Any, ...], kwargs: Mapping[str, Any], where: str) -> tuple[int | str, Tensor]:
