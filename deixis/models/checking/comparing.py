@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from deixis.models.vlm import VLM
 
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 6e-2, torch.float16: 2e-2}
-"""Largest difference that counts as equal, as a share of the values' spread, by the model's dtype (``generate`` gives float32 logits to
-models in float64 too)."""
+"""Largest difference that counts as equal, as a share of the values' spread, by the model's dtype.
+
+``generate`` gives float32 logits for models in float64 too.
+"""
 QUANTISED = 0.25
 """The same for quantised weights, whose rounding depends on what else is in the batch."""
 
