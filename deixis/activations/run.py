@@ -55,14 +55,15 @@ class Run:
         from deixis.benchmarks.saved import items_from_jsonl
 
         try:
-            text = (self.path / LINES).read_text("utf-8")
+            written = (self.path / LINES).read_bytes()
         except OSError as error:
             raise NotARunError(f"{self.path / LINES} can't be read ({error.strerror}); restore it or record again.") from error
-        if hashlib.sha256(text.encode()).hexdigest() != self.settings[LINES_HASH]:
+        # Before they are read as text, which damaged bytes may not be.
+        if hashlib.sha256(written).hexdigest() != self.settings[LINES_HASH]:
             raise NotARunError(
                 f"{self.path / LINES} is not the list that was recorded (its hash differs); restore it or record again."
             )
-        items = items_from_jsonl(text)
+        items = items_from_jsonl(written.decode())
         if len(items) != self.settings["n_items"]:
             raise NotARunError(
                 f"{self.path / LINES} holds {len(items)} items where {self.settings['n_items']} were recorded; restore it."

@@ -1,20 +1,26 @@
 """What may be done to the pictures of items: each condition is a record, and several are joined with a plus sign."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from deixis.benchmarks.images import DecolouredImage, ImageHandle, UniformImage
-from deixis.benchmarks.items import Item
+from deixis.benchmarks.items import IMAGE_MARK, Item
 
 BLANK_GREY, BLACK_GREY = 128, 0
 _SEED_STREAM = 5297
+_MARKS = re.compile(rf"(?P<indent>[ \t]*)(?:{re.escape(IMAGE_MARK)}[ \t]*)+")
+_CLOSING = ",.;:?!)"
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One change of the pictures; ids, questions, truth, targets, nuisances and the group ``scene`` stay those of the item."""
+    """One change of the pictures; questions, truth, targets and groups stay those of the item.
+
+    Boxes and nuisances describe a picture: they go with the one that is shown where that is another scene's.
+    """
 
     name: str
     what: str
@@ -96,11 +102,28 @@ def _uniform(grey: int) -> Callable[[ImageHandle], ImageHandle]:
 
 
 def _without_pictures(items: Sequence[Item], _seed: int) -> list[Item]:
-    return [replace(item, images=(), objects=()) for item in items]
+    return [replace(item, images=(), objects=(), prompt=_without_marks(item.prompt)) for item in items]
+
+
+def _without_marks(prompt: str) -> str:
+    """The prompt without marks for pictures, the blanks around them, and lines that held nothing else."""
+    lines = [(line, _MARKS.sub(_joint, line)) for line in prompt.split("\n")]
+    text = "\n".join(bare for line, bare in lines if bare.strip() or bare == line)
+    text = text.lstrip("\n") if prompt.startswith(IMAGE_MARK) else text
+    return text.rstrip("\n") if prompt.endswith(IMAGE_MARK) else text
+
+
+def _joint(marks: re.Match[str]) -> str:
+    """What stays where marks stood: a line's indent, or one blank between two words."""
+    before, after = marks.string[: marks.start()], marks.string[marks.end() :]
+    if not before:
+        return marks["indent"]
+    blank = " " in marks[0] or "\t" in marks[0]
+    return " " if blank and after and after[0] not in _CLOSING else ""
 
 
 def _shuffled(items: Sequence[Item], seed: int) -> list[Item]:
-    """Every scene shows the pictures of one other scene, and no two scenes those of the same.
+    """Every scene shows the pictures of one other scene, and no two scenes those of the same; boxes and nuisances go with them.
 
     So a split by scene is a split by picture too: no picture is on both sides of it.
     """
@@ -132,7 +155,7 @@ def _shuffled_alike(items: Sequence[Item], seed: int) -> dict[str, Item]:
         if set(shown.images) & {image for known in mine for image in known.images}:
             raise ValueError(f"the scenes {scene!r} and {giver[scene]!r} share a picture; give what shares pictures one scene.")
         groups = {**item.groups, "shown": giver[scene]}
-        changed[item.id] = replace(item, images=shown.images, objects=shown.objects, groups=groups)
+        changed[item.id] = replace(item, images=shown.images, objects=shown.objects, nuisances=shown.nuisances, groups=groups)
     return changed
 
 

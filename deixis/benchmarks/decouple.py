@@ -111,13 +111,13 @@ def latents(figure: Figure, camera: Camera) -> dict[str, float]:
 
 
 def height_cue(distance_m: float, object_row: float) -> str:
-    """What the rule "higher in the image is farther" says of a scene.
+    """What the rule "higher in the image is farther" says of a decoupled scene, whose row is spread evenly about the middle.
 
     ``agrees``: near and in the lower half, or far and in the upper. ``contradicts``: the other way round. ``neutral``: at a
     middle distance.
     """
     region = region_of(distance_m)
-    if region == 2 or math.isnan(distance_m) or math.isnan(object_row):
+    if region == 2:
         return "neutral"
     return "agrees" if (region == 3) == (object_row < 0.5) else "contradicts"
 
@@ -125,16 +125,16 @@ def height_cue(distance_m: float, object_row: float) -> str:
 def counter_heuristic(items: Items) -> Items:
     """The items in which "higher in the image is farther" is wrong: far and in the lower half, near and in the upper half.
 
+    These are the items of the group ``height_cue="contradicts"``, which decoupled scenes alone have: with one camera the rule
+    never fails, at whatever row its nearest and farthest disks stand. Like every group it is that of the item's own scene in all
+    conditions, also where ``shuffled`` shows another one's picture.
+
     Raises:
         ValueError: There is none, as in any set with one camera.
     """
-    found = items.filter(
-        lambda item: (
-            height_cue(item.targets.get("distance_m", math.nan), item.nuisances.get("object_row", math.nan)) == "contradicts"
-        )
-    )
+    found = items.filter(lambda item: item.groups.get("height_cue") == "contradicts")
     if not len(found):
-        raise ValueError("no item is far and low or near and high; draw some with memory_game(decouple=True, n=200).")
+        raise ValueError('in no item does "higher is farther" mislead; draw some with memory_game(decouple=True, n=200).')
     return found
 
 

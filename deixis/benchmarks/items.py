@@ -45,6 +45,10 @@ class Box:
     image: int = 0
 
 
+IMAGE_MARK = "<image>"
+"""Where a picture stands in a prompt, for each picture once; without any mark the pictures come first."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Item:
     """One question put to a model.
@@ -136,9 +140,10 @@ class Items:
         """The same questions with the pictures changed; ids get the condition's name behind a plus sign.
 
         ``blank`` is uniform grey, ``black`` black, ``text_only`` no picture at all, ``shuffled`` the picture of another scene,
-        ``decoloured`` shades of grey; ``"shuffled+decoloured"`` is both, and ``"real"`` changes nothing. Truth, targets,
-        nuisances and the group ``scene`` stay those of the original scene, so that conditions line up item by item. Boxes stay
-        too, but go with the picture where another scene's is shown (its name is in the group ``shown``), and away with it.
+        ``decoloured`` shades of grey; ``"shuffled+decoloured"`` is both, and ``"real"`` changes nothing. Truth, targets
+        and groups stay those of the original scene, so that conditions line up item by item. Boxes and nuisances stay too, but
+        are those of the picture that is shown where it is another scene's (its name is in the group ``shown``); without any
+        picture there are no boxes, and the marks ``<image>`` are taken out of the prompt.
 
         Args:
             name: One condition, or several joined with ``+``.

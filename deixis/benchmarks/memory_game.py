@@ -54,6 +54,8 @@ def memory_game(
         camera: The speaker's eye; None for the standard one.
         decouple: Whether each scene has a camera of its own that takes distance, image height and apparent size apart.
         n: Draw this many scenes at random (distance uniform between the extremes of ``distances``) in place of the standard set.
+            Regions then have the shares of their lengths, 30, 50 and 20 % between 0.25 and 2.75 m: nearly exact where scenes are
+            decoupled, by chance (3, 16 and 5 of 24) where not. Without ``n`` each distance has equally many scenes.
         seed: Of everything random.
         size: Width and height of the pictures in pixels.
         camera_sides: ``"centre"``, ``"left"``, ``"right"``: where the eye is; each multiplies the scenes.
@@ -61,7 +63,7 @@ def memory_game(
 
         prompts: Wordings of each question, from :data:`PROMPTS`: ``"standard"``, ``"paraphrase-1"``, ``"paraphrase-2"``, and each
             with the options listed in another order, as in ``"standard:dmp"`` (distal, medial, proximal). A language of two terms
-            has two orders; a prompt that would be asked twice is asked once.
+            has two orders; a prompt that would be asked twice is asked once. Tables of your own need paraphrases only then.
         images: A folder of pictures named as in the paper, ``pic_disk-0-25_star_green.png``, to be used in place of drawn ones;
             nothing but what the name says is known of them, so they have no boxes and no nuisances.
 

@@ -9,7 +9,7 @@ import numpy as np
 from deixis.benchmarks.decouple import height_cue, latents
 from deixis.benchmarks.images import DrawnImage, ImageHandle
 from deixis.benchmarks.items import Box, Item
-from deixis.benchmarks.languages import Language, Question, language
+from deixis.benchmarks.languages import Language, LanguageError, language
 from deixis.benchmarks.memory_pictures import NamedPicture
 from deixis.benchmarks.memory_scenes import PlannedScene
 from deixis.benchmarks.render import Camera, Figure, footprint
@@ -67,14 +67,21 @@ def asked_questions(tasks: Sequence[str], languages: Sequence[str | Path], promp
         Asked(task=task, table=table, prompt=prompt, named=tuple(prompts) != ("standard",))
         for task in tasks
         for table in tables.values()
-        for prompt in _distinct(table.question(task), prompts)
+        for prompt in _distinct(table, task, prompts)
     ]
 
 
-def _distinct(question: Question, prompts: Sequence[str]) -> list[str]:
-    """The prompts that differ in this language, by their first names."""
-    first: dict[str, str] = {}
+def _distinct(table: Language, task: str, prompts: Sequence[str]) -> list[str]:
+    """The prompts that differ in this language, by their first names.
+
+    Raises:
+        LanguageError: A paraphrase is asked for and the table has none.
+    """
+    question, first = table.question(task), dict[str, str]()
     for prompt in prompts:
+        if not question.has(prompt):
+            said = f"the table {table.code}.toml has no paraphrases of [{task}]"
+            raise LanguageError(f"{said}; add them there, or leave out {prompt!r} in prompts.")
         first.setdefault(question.prompt_of(prompt), prompt)
     return list(first.values())
 

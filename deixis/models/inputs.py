@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from deixis.benchmarks import Item
+from deixis.benchmarks.items import IMAGE_MARK
 
 if TYPE_CHECKING:
     from deixis.models.vlm import VLM
 
-IMAGE_MARK = "<image>"
-"""Where a picture stands in a prompt, for each picture once; without any mark the pictures come first."""
 _PLACEHOLDERS = tuple(
     f"{kind}_token" for kind in ("image", "video", "boi", "eoi", "start_image", "end_image", "context_image", "image_break")
 )

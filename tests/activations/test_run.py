@@ -158,6 +158,15 @@ def test_no_run_other_schema_and_lost_items_are_named(copied: Run, tmp_path: Pat
         open_run(copied.path)
 
 
+def test_a_list_of_items_with_a_flipped_bit_is_refused_in_a_sentence(copied: Run) -> None:
+    lines = copied.path / "items.jsonl"
+    whole = lines.read_bytes()
+    for bit in (0x80, 0x01):  # no text any more, and still text
+        lines.write_bytes(whole[:40] + bytes([whole[40] ^ bit]) + whole[41:])
+        with pytest.raises(NotARunError, match=r"items\.jsonl is not the list that was recorded .its hash differs."):
+            _ = open_run(copied.path).items
+
+
 def test_items_that_were_changed_or_put_in_another_order_are_refused(copied: Run) -> None:
     lines = (copied.path / "items.jsonl").read_text("utf-8").splitlines(keepends=True)
     (copied.path / "items.jsonl").write_text("".join(reversed(lines)), "utf-8")

@@ -9,9 +9,10 @@ from deixis.benchmarks import Box, Item, Items, Option, load_items, memory_game
 from deixis.benchmarks.conditions import CONDITIONS
 from deixis.benchmarks.images import UniformImage
 from deixis.benchmarks.saved import items_from_jsonl, items_to_jsonl
+from tests.toys import toy_item, toy_vlm
 
 ITEMS = memory_game(tasks=("demonstrative", "distance"), languages=("en", "ja"), shapes=("star", "cross"), size=32)
-STAYS = ("prompt", "options", "truth", "targets", "nuisances", "language", "task")
+STAYS = ("prompt", "options", "truth", "targets", "language", "task")
 
 
 def uniform(item_id: str, *greys: int, scene: str | None = None) -> Item:
@@ -77,9 +78,41 @@ def test_a_shuffled_scene_shows_one_other_scene_and_no_two_show_the_same():
     assert all(scene != donor for scene, donor in zip(shown, donors, strict=True))
 
 
-def test_a_shuffled_item_has_the_box_of_the_picture_that_it_shows():
-    boxes = {item.groups["scene"]: item.objects for item in ITEMS}
-    assert all(item.objects == boxes[item.groups["shown"]] for item in ITEMS.with_condition("shuffled"))
+def test_a_shuffled_item_has_the_box_and_the_nuisances_of_the_picture_that_it_shows():
+    seen = {item.groups["scene"]: (item.objects, item.nuisances) for item in ITEMS}
+    for name in ("shuffled", "shuffled+decoloured"):
+        assert all((item.objects, item.nuisances) == seen[item.groups["shown"]] for item in ITEMS.with_condition(name))
+    for name in set(CONDITIONS) - {"shuffled"}:
+        assert [item.nuisances for item in ITEMS.with_condition(name)] == [item.nuisances for item in ITEMS]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "left"),
+    [
+        ("What is this?", "What is this?"),
+        ("<image>\nWhat is this?", "What is this?"),
+        ("<image> <image>\n\nWhat  is\tthis?\n", "What  is\tthis?\n"),
+        ("Is <image> left of <image>, or not?", "Is left of, or not?"),
+        ("Left or right: <image>", "Left or right:"),
+        ("この<image>は何？", "このは何？"),
+        ("Look:<image> near?", "Look: near?"),
+        ("  keep\n  <image> this", "  keep\n  this"),
+        ("<image>", ""),
+    ],
+)
+def test_text_only_prompts_have_no_marks_and_no_holes_where_they_stood(prompt, left):
+    (item,) = Items([replace(uniform("a", 1, 2), prompt=prompt)]).with_condition("text_only")
+    assert item.prompt == left
+    (item,) = Items([replace(uniform("a", 1, 2), prompt=prompt)]).with_condition("blank")
+    assert item.prompt == prompt  # its pictures are still there
+
+
+def test_text_only_items_of_prompts_with_marks_can_be_asked():
+    """The input is the one of the same question written without marks and pictures."""
+    vlm = toy_vlm()
+    (marked,) = Items([toy_item(0, prompt="This <image> star")]).with_condition("text_only")
+    inputs, bare = (vlm.prepare([item])["input_ids"] for item in (marked, toy_item(0, prompt="This star", images=(), objects=())))
+    assert inputs.tolist() == bare.tolist()
 
 
 def test_the_seed_alone_decides_who_shows_whom():

@@ -196,11 +196,29 @@ def test_the_counter_heuristic_items_are_a_quarter_and_a_single_camera_has_none(
         assert far == low
         assert far or item.targets["distance_m"] < 1.0
         assert item.groups["height_cue"] == "contradicts"
-    with pytest.raises(ValueError, match=r"no item is far and low or near and high; draw some with memory_game\(decouple=True"):
-        counter_heuristic(memory_game(languages=("en",), size=64))
-    bare = Items([replace(many[0], targets={}, nuisances={})])
-    with pytest.raises(ValueError, match="no item is far and low"):
-        counter_heuristic(bare)
+    agree = many.filter(lambda item: item.groups["height_cue"] != "contradicts")
+    bare = Items([replace(against[0], groups={"scene": "a"})])
+    for none in (memory_game(languages=("en",), size=64), agree, bare):
+        with pytest.raises(ValueError, match=r"in no item does .* mislead; draw some with memory_game\(decouple=True, n=200\)"):
+            counter_heuristic(none)
+
+
+def test_one_camera_contradicts_nothing_wherever_its_disks_stand_in_the_picture():
+    """There a farther disk is always higher, also where the nearest of the near region lie just above the middle."""
+    items = memory_game(n=200, size=32, languages=("en",))
+    near_and_high = [i for i in items if i.targets["region"] == 1 and i.nuisances["object_row"] < 0.5]
+    assert near_and_high  # a fixed row would take these for contradictions
+    order = sorted(items, key=lambda item: item.targets["distance_m"])
+    rows = [item.nuisances["object_row"] for item in order]
+    assert np.corrcoef(rows, np.arange(len(rows)))[0, 1] < -0.97
+    with pytest.raises(ValueError, match="in no item does"):
+        counter_heuristic(items)
+
+
+def test_a_set_of_both_kinds_gives_the_decoupled_ones():
+    one_camera = memory_game(n=200, size=256, languages=("en",))
+    decoupled = memory_game(n=40, size=256, languages=("en",), decouple=True)
+    assert list(counter_heuristic(one_camera + decoupled)) == list(counter_heuristic(decoupled))
 
 
 def test_the_standard_sixty_can_be_decoupled_too():

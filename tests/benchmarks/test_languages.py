@@ -12,6 +12,7 @@ from deixis.benchmarks.judge import judge
 from deixis.benchmarks.languages import TERMS, LanguageError, add_language, language, languages
 from deixis.benchmarks.languages.table import PROMPTS
 from deixis.benchmarks.memory_game import COLOURS, SHAPES
+from deixis.benchmarks.saved import items_from_jsonl, items_to_jsonl
 from deixis.benchmarks.words import plain
 
 TABLES = languages().values()
@@ -230,9 +231,26 @@ def line_of(text: str, part: str) -> int:
         ('["ster"]', '["rode ster"]', "star of [shapes] holds 'rode ster'; the template takes one word only", "star ="),
         ('["ster"]', '["ster", "kruis"]', "the form 'kruis' means 'cross' and 'star'; take it out of one of them", "star ="),
         ('["ster"]', '["ster", "rood"]', "the form 'rood' means 'red' and 'star'; take it out of one of them", "star ="),
-        ('["die", "dat"]', '["dit", "dat"]', "the form 'Dit' means 'deze' and 'dit'; take it", 'words = ["dit", "dat"]'),
+        ('["die", "dat"]', '["dit", "dat"]', "the form 'Dit' means 'proximal' and 'distal'; take it", 'words = ["dit", "dat"]'),
+        (
+            '["die", "dat"]',
+            '["deze", "dat"]',
+            "the form 'Deze' means 'proximal' and 'distal'; take it out of one of them",
+            'words = ["deze", "dat"]',
+        ),
+        (
+            '["halverwege"]',
+            '["dichtbij"]',
+            "the form 'Dichtbij' means 'region 1' and 'region 2'; take it out",
+            'words = ["dichtbij"]\n\n[[distance.options]]\nregion = 3',
+        ),
         ('["die", "dat"]', "[]", "words of [demonstrative.options] holds no word", "words = []"),
-        ('["halverwege"]', '["ver"]', "the form 'Ver' means 'ver' and 'ver weg'; take it out", 'words = ["ver weg", "ver"]'),
+        (
+            '["halverwege"]',
+            '["ver"]',
+            "the form 'Ver' means 'region 2' and 'region 3'; take it out",
+            'words = ["ver weg", "ver"]',
+        ),
         ('"distal"', '"far"', "term is 'far', which is not one of: proximal, medial, distal", 'term = "far"'),
         (
             '"distal"',
@@ -265,6 +283,33 @@ def test_a_fault_in_a_table_is_named_with_its_line(old, new, message, at, dutch)
         add_language(dutch)
     where = f"{dutch}, line {line_of(text, at)}: " if at else f"{dutch}: "
     assert str(caught.value).startswith(where + message), str(caught.value)
+    assert "nl" not in languages()  # and once it is put right it is taken
+    dutch.write_text(DUTCH, "utf-8")
+    assert add_language(dutch).name == "Dutch"
+
+
+def test_paraphrases_are_needed_only_where_they_are_asked_for(dutch):
+    bare = "\n".join(line for line in DUTCH.split("\n") if not line.startswith("paraphrases"))
+    dutch.write_text(bare, "utf-8")
+    few = {"languages": (str(dutch),), "shapes": ("star",), "colours": ("red",), "distances": (1.5,)}
+    asked = memory_game(**few, prompts=("standard", "standard:dmp"), tasks=("demonstrative", "distance"))
+    assert [item.groups["prompt"] for item in asked] == ["standard", "standard:dmp"] * 2
+    for task in ("demonstrative", "distance"):
+        message = rf"the table nl\.toml has no paraphrases of \[{task}\]; add them there, or leave out 'paraphrase-2:dmp'"
+        with pytest.raises(ValueError, match=message):
+            memory_game(**few, tasks=(task,), prompts=("standard", "paraphrase-2:dmp"))
+
+
+def test_answers_in_a_language_that_this_program_lacks_say_the_way_out(dutch, monkeypatch):
+    """As where a run is scored in a new program: the items come from disk, and nobody has read the table yet."""
+    items = memory_game(languages=(str(dutch),), shapes=("star",), colours=("red",), distances=(1.5,))
+    text = items_to_jsonl(items)
+    monkeypatch.setattr("deixis.benchmarks.languages._added", {})
+    (item,) = items_from_jsonl(text)
+    with pytest.raises(ValueError, match=r"'nl' .* read a table of your own with dx.add_language\(path\), or name its folder"):
+        judge("Deze rode ster", item)
+    add_language(dutch)
+    assert judge("Deze rode ster", item).right
 
 
 def test_words_that_run_together_into_two_meanings_are_refused(dutch):

@@ -122,6 +122,18 @@ def test_random_scenes_are_drawn_between_the_extremes():
     assert isinstance(items[0].images[0], DrawnImage)
 
 
+@pytest.mark.parametrize(("decouple", "off"), [(False, 0.06), (True, 0.005)])
+def test_regions_are_equal_in_the_standard_set_and_follow_the_distances_in_drawn_ones(decouple, off):
+    """Uniform from 0.25 to 2.75 m: 0.75, 1.25 and 0.5 of 2.5 m lie in the regions."""
+
+    def shares(**given):
+        regions = [item.targets["region"] for item in memory_game(languages=("en",), decouple=decouple, size=256, **given)]
+        return [regions.count(region) / len(regions) for region in (1, 2, 3)]
+
+    assert shares() == [1 / 3] * 3
+    assert shares(n=400) == pytest.approx([0.3, 0.5, 0.2], abs=off)
+
+
 def test_every_prompt_is_asked_once_in_each_language_and_is_a_group():
     items = memory_game(
         tasks=("demonstrative", "distance"),

@@ -73,6 +73,6 @@ def language(code: str | Path) -> Language:
             return add_language(Path(folder) / f"{code}.toml")
     listed = ", ".join(map(repr, languages()))
     raise ValueError(
-        f"language={code!r} is not one of: {listed}; use one of these, give the path of a table of your own (.toml), "
+        f"language={code!r} is not one of: {listed}; use one of these, read a table of your own with dx.add_language(path), "
         "or name its folder in $DEIXIS_LANGUAGES."
     )

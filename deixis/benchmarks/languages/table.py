@@ -46,7 +46,7 @@ class Question:
     """The prompts of one task and the options they allow."""
 
     wordings: tuple[str, ...]
-    """The standard wording first; each has one ``{terms}`` where the options are listed."""
+    """The standard wording, then the paraphrases, if the table has any; each has one ``{terms}`` where the options are listed."""
     listing: Listing
     options: tuple[Option, ...]
 
@@ -54,6 +54,10 @@ class Question:
     def prompt(self) -> str:
         """The standard prompt."""
         return self.prompt_of("standard")
+
+    def has(self, name: str) -> bool:
+        """Whether the table holds the wording of this one of :data:`PROMPTS`."""
+        return _WORDINGS.index(name.partition(":")[0]) < len(self.wordings)
 
     def prompt_of(self, name: str) -> str:
         """The prompt that one of :data:`PROMPTS` names; with two options the medial's letter says nothing."""
@@ -176,10 +180,11 @@ class _Reader:
         return Option(label=words[0], forms=forms_of(words), value=float(entry[key]))
 
     def _question(self, section: str, part: Mapping[str, Any], options: tuple[Option, ...]) -> Question:
-        needed = {"prompt": str, "paraphrases": list, "each": str, "between": str, "last": str, "options": list}
-        self._check_keys(part, needed, {}, section)
-        wordings = (part["prompt"], *part["paraphrases"])
-        if len(wordings) != len(_WORDINGS) or not all(isinstance(wording, str) for wording in wordings):
+        needed = {"prompt": str, "each": str, "between": str, "last": str, "options": list}
+        self._check_keys(part, needed, {"paraphrases": list}, section)
+        wordings = (part["prompt"], *part.get("paraphrases", []))
+        wanted = len(_WORDINGS) if "paraphrases" in part else 1
+        if len(wordings) != wanted or not all(isinstance(wording, str) for wording in wordings):
             raise self._fault(section, "paraphrases", f"[{section}] needs {len(_WORDINGS) - 1} paraphrases, each a string")
         for key, wording in zip(("prompt", *["paraphrases"] * len(wordings)), wordings, strict=False):
             if wording.count(_PLACEHOLDER) != 1:
@@ -226,17 +231,18 @@ class _Reader:
 
     def _check_distinct(self, language: Language) -> None:
         """One form, one meaning: within the options of a task, and among all that can fill the template."""
-        terms = {option.label: option.forms for option in language.demonstrative.options}
+        # By term and region, not by label: two options may have the same first word.
+        terms = {str(option.term): option.forms for option in language.demonstrative.options}
         template = [("demonstrative", terms), ("colours", language.colours), ("shapes", language.shapes)]
-        regions = {option.label: option.forms for option in language.distance.options}
+        regions = {f"region {option.value:g}": option.forms for option in language.distance.options}
         for group in (template, [("distance", regions)]):
             meaning: dict[str, tuple[str, str]] = {}
             for section, words in group:
-                for label, forms in words.items():
+                for key, forms in words.items():
                     for form in forms:
-                        before = meaning.setdefault(plain(form), (section, label))
-                        if before != (section, label):
-                            said = f"the form {form.strip()!r} means {before[1]!r} and {label!r}; take it out of one of them"
+                        before = meaning.setdefault(plain(form), (section, key))
+                        if before != (section, key):
+                            said = f"the form {form.strip()!r} means {before[1]!r} and {key!r}; take it out of one of them"
                             raise self._fault(section, form.strip(), said, last=True)
 
     def _check_readable_without_spaces(self, language: Language) -> None:
