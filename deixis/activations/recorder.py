@@ -1,7 +1,7 @@
 """Recorder: from the items of one shard to the shard on disk."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import takewhile
 
 import torch
@@ -32,6 +32,10 @@ class Recorder:
         self._attention = attention
         self._auto = run.settings["batch_size"] == "auto"
         self._first_size = AUTO_BATCH if self._auto else run.settings["batch_size"]
+
+    def undisturbed(self) -> AbstractContextManager[None]:
+        """The model keeps its positions of an earlier pass; see :meth:`deixis.models.VLM.undisturbed`."""
+        return self._vlm.undisturbed()
 
     def shard(self, number: int, advance: Callable[[int], None]) -> None:
         """Record one shard, in item order; ``advance`` hears how many items each batch brought."""
@@ -82,13 +86,14 @@ class Recorder:
     def _recorded(self, batch: list[Item]) -> BatchRecord:
         inputs = self._vlm.prepare(batch)
         try:
-            with self._watch as watch, self._attention or nullcontext() as attention:
-                watch.expect(inputs, batch)
-                if attention is not None:
-                    attention.follow(inputs, batch)
-                state = PromptPass.run(self._vlm, inputs)
+            with self._watch as watch:
+                watch.expect(inputs, batch)  # may run a small pass of its own, which the attention is not to hear
+                with self._attention or nullcontext() as attention:
+                    if attention is not None:
+                        attention.follow(inputs, batch)
+                    state = PromptPass.run(self._vlm, inputs)
+                    attended = {} if attention is None else attention.read()
                 seen = watch.read()
-                attended = {} if attention is None else attention.read()
             check_finite(seen, batch, pooled=watch.pool is not None)
             check_logits(state.logits, batch)
             logits = option_logits(state, batch)

@@ -171,7 +171,7 @@ def repair(vlm: VLM, run: Run, progress: bool = True) -> Run:
 def _record_shards(
     recorder: Recorder, run: Run, numbers: Sequence[int], progress: bool, after: Callable[[], None] = lambda: None
 ) -> None:
-    with _explained_interrupt(run), _progress_bar(run, numbers, shown=progress) as advance:
+    with recorder.undisturbed(), _explained_interrupt(run), _progress_bar(run, numbers, shown=progress) as advance:
         for number in numbers:
             recorder.shard(number, advance)
             after()
@@ -231,6 +231,9 @@ def _check_arguments(vlm: VLM, items: Items, batch_size: int | str, max_new_toke
         raise ValueError(f"items is a {type(items).__name__}; pass Items, such as dx.Items(your_list).")
     if not len(items):
         raise ValueError("there are no items to record; pass at least one.")
+    bare = next((item.id for item in items if not item.options), None)
+    if bare is not None:
+        raise ValueError(f"item {bare!r} has no options, which a run keeps the logits of; give it at least one.")
     if batch_size != "auto" and (type(batch_size) is not int or batch_size < 1):
         raise ValueError(f"batch_size={batch_size!r} is neither 'auto' nor a whole number from 1.")
     if type(max_new_tokens) is not int or max_new_tokens < 1:

@@ -241,14 +241,20 @@ def patch_sweep(
 
     Raises:
         EditError: A site, layer or role that the model or the items lack; donors that can't be laid over their receivers.
-        ValueError: No pair.
+        ValueError: No pair, something else than pairs, or a batch of none.
     """
     from deixis.analyses.patch_passes import cells_of, patched
+    from deixis.analyses.run_edits import check_batch_size
 
     if not len(pairs):
         raise ValueError("there is no pair to patch; build some with deixis.near_far_pairs().")
+    other = next((type(pair).__name__ for pair in pairs if not isinstance(pair, Pair)), None)
+    if other is not None:
+        raise ValueError(f"pairs holds an entry of type {other}; give pairs, such as those of deixis.near_far_pairs().")
+    check_batch_size(batch_size)
     cells = cells_of(vlm, sites, layers, roles)
-    logits = patched(vlm, list(pairs), cells, batch_size, reuse, remote)
+    with vlm.undisturbed():
+        logits = patched(vlm, list(pairs), cells, batch_size, reuse, remote)
     return PatchSweep(model=vlm.name, pairs=tuple(pairs), cells=cells, logits=logits, n_boot=n_boot, seed=seed)
 
 

@@ -61,7 +61,7 @@ def run_edits(
     """Run items as they are and once more with all ``edits`` in one pass.
 
     Args:
-        vlm: The model; it is left with equal outputs and without hooks.
+        vlm: The model; it is left with equal outputs, without hooks, and with the positions (``rope_deltas``) that it held.
         items: What is asked.
         edits: One edit, or several that act together.
         batch_size: Items a pass.
@@ -71,15 +71,10 @@ def run_edits(
 
     Raises:
         EditError: An edit does not fit the model or the items; the sentence says how, and the way out.
-        ValueError: No item, no edit, or answers asked for remotely.
+        ValueError: No item, no edit, a batch of no items, or answers asked for remotely.
     """
-    import torch
-
-    from deixis.activations.options import option_logits
-    from deixis.activations.passes import PromptPass, written_answers
-    from deixis.hooks.batches import Batch
-    from deixis.hooks.edit import Edit, edit_steps
-    from deixis.hooks.tracing import run_steps
+    from deixis.hooks.edit import Edit, check_donors
+    from deixis.hooks.tracing import check_unwatched
 
     chosen = [edits] if isinstance(edits, Edit) else list(edits)
     asked = list(items)
@@ -87,7 +82,30 @@ def run_edits(
         raise ValueError("there is nothing to run; give at least one item and one edit.")
     if remote is True and answers:
         raise ValueError("answers are written here, token by token; leave out answers=True, or remote=True.")
+    check_batch_size(batch_size)
     check_weights(chosen, vlm)
+    check_donors(chosen, len(asked))
+    check_unwatched(vlm)
+    with vlm.undisturbed():
+        return _edited_run(vlm, asked, chosen, batch_size, max_new_tokens if answers else None, remote)
+
+
+def _edited_run(
+    vlm: "VLM",
+    asked: "list[Item]",
+    chosen: "list[Edit]",
+    batch_size: int,
+    max_new_tokens: int | None,
+    remote: bool | str,
+) -> EditedRun:
+    import torch
+
+    from deixis.activations.options import option_logits
+    from deixis.activations.passes import PromptPass, written_answers
+    from deixis.hooks.batches import Batch
+    from deixis.hooks.edit import edit_steps
+    from deixis.hooks.tracing import run_steps
+
     unedited: list[list[float]] = []
     edited: list[list[float]] = []
     written: tuple[list[str], list[str]] = ([], [])
@@ -100,7 +118,7 @@ def run_edits(
         with torch.inference_mode():
             unedited += option_logits(plain, batch.items)
             edited += option_logits(changed, batch.items)
-            if answers:
+            if max_new_tokens is not None:
                 written[0].extend(written_answers(plain, max_new_tokens))
                 written[1].extend(written_answers(changed, max_new_tokens))
     return EditedRun(
@@ -120,6 +138,16 @@ def bare_pass(vlm: "VLM", inputs: "dict[str, Tensor]") -> "PromptPass":
 
     with torch.inference_mode():
         return PromptPass.run(vlm, inputs)
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Refuse what is no number of items.
+
+    Raises:
+        ValueError: It is no whole number from 1.
+    """
+    if type(batch_size) is not int or batch_size < 1:
+        raise ValueError(f"batch_size={batch_size!r} is not a whole number from 1.")
 
 
 def check_weights(edits: "Sequence[Edit]", vlm: "VLM") -> None:

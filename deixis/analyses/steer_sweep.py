@@ -192,13 +192,14 @@ def steer_sweep(
         DirectionError: A direction of another model, revision, weights or width, or of another place than ``direction``.
         ValueError: No item, fewer than two doses, or options without a nearest one.
     """
-    from deixis.analyses.run_edits import check_weights
+    from deixis.analyses.run_edits import check_batch_size, check_weights
     from deixis.hooks.edit import Edit
     from deixis.hooks.errors import DirectionError
 
     asked = tuple(items)
     if not asked or len(set(doses)) < 2:
         raise ValueError("steer_sweep needs at least one item and two different doses.")
+    check_batch_size(batch_size)
     for item in asked:
         ends(item)
     extra = []
@@ -211,9 +212,11 @@ def steer_sweep(
         extra = [replace(unrelated, vector=unrelated.vector * (direction.norm / unrelated.norm))]
     directions = (direction, *extra, *(direction.random(seed + number) for number in range(n_random)))
     check_weights([Edit.steer(each, 0.0) for each in directions[:2]], vlm)
-    logits, right = _responses(vlm, asked, directions, tuple(map(float, doses)), side_effects, batch_size, max_new_tokens, remote)
+    amounts = tuple(Edit.steer(direction, dose).amount for dose in doses)
+    with vlm.undisturbed():
+        logits, right = _responses(vlm, asked, directions, amounts, side_effects, batch_size, max_new_tokens, remote)
     kinds = ("target", *["unrelated"] * len(extra), *["random"] * n_random)
-    return SteerSweep(vlm.name, asked, directions, kinds, tuple(map(float, doses)), logits, right, n_boot, seed)
+    return SteerSweep(vlm.name, asked, directions, kinds, amounts, logits, right, n_boot, seed)
 
 
 def _responses(

@@ -7,6 +7,7 @@ from deixis.hooks.attention_rows import AttentionRows as AttentionRows
 from deixis.hooks.direction import Direction as Direction
 from deixis.hooks.edit import Edit as Edit
 from deixis.hooks.errors import DirectionError as DirectionError
+from deixis.hooks.errors import DonorCountError as DonorCountError
 from deixis.hooks.errors import EditError as EditError
 from deixis.hooks.errors import NeverFiredError as NeverFiredError
 from deixis.hooks.errors import NoSuchSiteError as NoSuchSiteError
@@ -26,6 +27,7 @@ __all__ = [
     "AttentionWatch",
     "Direction",
     "DirectionError",
+    "DonorCountError",
     "Edit",
     "EditError",
     "NeverFiredError",

@@ -69,6 +69,11 @@ class Listening:
             _LISTENERS.pop(module, None)
 
 
+def is_watched(model: nn.Module) -> bool:
+    """Whether any part of a model is being listened to."""
+    return bool(_LISTENERS) and any(module in _LISTENERS for module in model.modules())
+
+
 def _config_of(module: nn.Module) -> Any:
     return getattr(module, "config", None)
 

@@ -43,6 +43,15 @@ class Direction:
         drawn = np.random.default_rng((self.layer, seed)).normal(size=self.vector.shape)
         return self.with_vector(drawn * (self.norm / np.linalg.norm(drawn)), f"random {seed}")
 
+    def check_finite(self) -> None:
+        """Refuse a vector or a mean that would make activations NaN.
+
+        Raises:
+            DirectionError: One of them holds NaN or infinity.
+        """
+        if not (np.isfinite(self.vector).all() and np.isfinite(self.mean).all()):
+            raise DirectionError(f"the direction of {self.target} holds NaN or infinity; learn it from finite activations.")
+
     def check_fits(self, vlm: VLM) -> None:
         """Refuse another model.
 

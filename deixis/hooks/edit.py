@@ -1,5 +1,6 @@
 """Edits of a running model: what is changed, where, and by what. They run on nnsight, here or remotely."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ from deixis.benchmarks import Item, Items
 from deixis.hooks.batches import Batch, Where, laid_over
 from deixis.hooks.direction import Direction
 from deixis.hooks.edit_sites import checked_layers, read_step, write_step
-from deixis.hooks.errors import DirectionError
-from deixis.hooks.knock_out import cut_step
-from deixis.hooks.tracing import Remote, Step, run_steps
+from deixis.hooks.errors import DirectionError, DonorCountError
+from deixis.hooks.knock_out import cut_step, joined_cuts
+from deixis.hooks.tracing import Remote, Step, check_unwatched, run_steps
 from deixis.models import VLM
 
 Layers = Sequence[int] | int | str
@@ -66,6 +67,9 @@ class Edit(ABC):
             amount: In the unit of the direction's target: 1.0 at ``distance_m`` moves what the probe reads by 1 m.
             role: None for the direction's own.
             layers: None for the direction's own.
+
+        Raises:
+            DirectionError: The direction or the amount is NaN or infinite.
         """
         return Steer(
             direction=direction,
@@ -133,6 +137,8 @@ class Patch(Edit):
         vlm = batch.vlm
         layers = checked_layers(vlm, self.site, self.layers)
         one = len(self.donors) == 1
+        if not one and max(numbers) >= len(self.donors):
+            raise _wrong_count(self.kind, len(self.donors), max(numbers) + 1)
         source = Batch(vlm, tuple(self.donors[0 if one else number] for number in numbers))
         mine, theirs = laid_over(self.role, batch, source, self.site)
         reads = [read_step(vlm, self.site, layer, theirs.of) for layer in layers]
@@ -160,6 +166,11 @@ class Steer(Edit):
     role: str
     layers: Layers
 
+    def __post_init__(self) -> None:
+        self.direction.check_finite()
+        if not math.isfinite(self.amount):
+            raise DirectionError(f"amount={self.amount} is no amount to steer by; give a finite number.")
+
     def steps(self, batch: Batch, _numbers: Sequence[int], _remote: Remote, /) -> list[Step]:
         """Add the same vector to every token of the role."""
         vlm, site = batch.vlm, self.direction.site
@@ -181,6 +192,16 @@ class Ablate(Edit):
     how: str
     reference: tuple[Item, ...]
     direction: Direction | None
+
+    def __post_init__(self) -> None:
+        if self.direction is None:
+            return
+        self.direction.check_finite()
+        if not self.direction.norm:
+            raise DirectionError(
+                f"the direction of {self.direction.target} is zero, which points nowhere, so nothing can be projected out; "
+                "learn another."
+            )
 
     def steps(self, batch: Batch, _numbers: Sequence[int], remote: Remote, /) -> list[Step]:
         """Replace by nothing, by a mean, or by what is left without a direction."""
@@ -227,7 +248,25 @@ def edit_steps(edits: Sequence[Edit], batch: Batch, numbers: Sequence[int], remo
     Raises:
         EditError: An edit does not fit the model or the items; the subclass and the sentence say how.
     """
-    return [step for edit in edits for step in edit.steps(batch, numbers, remote)]
+    check_unwatched(batch.vlm)
+    return joined_cuts([step for edit in edits for step in edit.steps(batch, numbers, remote)])
+
+
+def check_donors(edits: Sequence[Edit], n_items: int) -> None:
+    """Refuse donors that are neither one nor one for each of the items.
+
+    Raises:
+        DonorCountError: The message tells both numbers.
+    """
+    for edit in edits:
+        if isinstance(edit, Patch) and len(edit.donors) not in (1, n_items):
+            raise _wrong_count(edit.kind, len(edit.donors), n_items)
+
+
+def _wrong_count(kind: str, donors: int, items: int) -> DonorCountError:
+    return DonorCountError(
+        f"the {kind} has {donors} donors for {items} items; give one for each item, in their order, or one for all."
+    )
 
 
 def put_at(hidden: Float[Tensor, "*batch width"], where: Where, values: Tensor) -> Tensor:

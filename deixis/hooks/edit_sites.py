@@ -1,7 +1,8 @@
 """Sites as steps of a traced pass: when each is reached, and how it is read and written there."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -43,14 +44,16 @@ def checked_layers(vlm: VLM, site: str, layers: Sequence[int] | int | str) -> li
         if layers != "all":
             raise NoSuchSiteError(f"layers={layers!r} is neither 'all' nor a list of numbers.")
         return allowed
+    if not isinstance(layers, int | Iterable):
+        raise NoSuchSiteError(f"layers={layers!r} is neither 'all' nor a whole number nor a list of these.")
     numbers = [layers] if isinstance(layers, int) else list(layers)
     listed = ", ".join(map(str, allowed))
     if not numbers:
         raise NoSuchSiteError(f"layers is empty; {site} has in {vlm.name}: {listed}; or say 'all'.")
     for layer in numbers:
-        if isinstance(layer, bool) or layer not in allowed:
+        if isinstance(layer, bool) or not isinstance(layer, Integral) or layer not in allowed:
             raise NoSuchSiteError(f"layer {layer!r} is not one of those that {site} has in {vlm.name}: {listed}.")
-    return sorted(set(numbers))
+    return sorted({int(layer) for layer in numbers})
 
 
 def write_step(vlm: VLM, site: str, layer: int, change: Callable[[Tensor], Tensor]) -> Step:

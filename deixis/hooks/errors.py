@@ -13,6 +13,10 @@ class TokenCountError(EditError):
     """A donor and its receiver have different numbers of tokens, so that they can't be laid over each other."""
 
 
+class DonorCountError(EditError):
+    """There are neither as many donors as items nor one for all."""
+
+
 class NoSuchSiteError(EditError):
     """The model has no such site, or not at this layer."""
 

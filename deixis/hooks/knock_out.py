@@ -1,12 +1,13 @@
 """Cutting attention edges: the mask that an attention receives, with some of its entries closed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Bool
-from torch import Tensor
+from torch import Tensor, nn
 
 from deixis.hooks.edit_sites import attention_place
 from deixis.hooks.errors import EditError, NeverFiredError, NoSuchSiteError
@@ -53,19 +54,44 @@ def cut_step(
         name=f"{name} at block {layer}",
         dtype=next(module.parameters()).dtype,
     )
-    return Step(name=f"attention {layer}", module=module, place=attention_place(layer), act=partial(_with_mask, change=close))
+    return Step(name=f"attention {layer}", module=module, place=attention_place(layer), act=partial(_with_mask, cuts=(close,)))
 
 
-def _with_mask(envoy: Any, change: Any) -> None:
+def joined_cuts(steps: Sequence[Step]) -> list[Step]:
+    """The same steps, with those that cut edges at one block made one, at the place of the first.
+
+    Each cut is then held against the mask that the model gave, not against what another edit of the pass has left of it.
+    """
+    joined: list[Step] = []
+    at: dict[nn.Module, int] = {}
+    for step in steps:
+        if not isinstance(step.act, partial) or step.act.func is not _with_mask:
+            joined.append(step)
+        elif step.module in at:
+            first = joined[at[step.module]]
+            cuts = (*cast("partial[None]", first.act).keywords["cuts"], *step.act.keywords["cuts"])
+            joined[at[step.module]] = replace(first, act=partial(_with_mask, cuts=cuts))
+        else:
+            at[step.module] = len(joined)
+            joined.append(step)
+    return joined
+
+
+def _with_mask(envoy: Any, cuts: Sequence[Callable[..., Tensor]]) -> None:
     args, kwargs = envoy.inputs
     hidden = args[0] if args else kwargs["hidden_states"]
-    envoy.inputs = (args, {**kwargs, "attention_mask": change(kwargs.get("attention_mask"), hidden.device)})
+    given = kwargs.get("attention_mask")
+    mask = given
+    for cut in cuts:
+        mask = cut(mask, hidden.device, given=given)
+    envoy.inputs = (args, {**kwargs, "attention_mask": mask})
 
 
 def closed(
     mask: Tensor | None,
     device: torch.device,
     *,
+    given: Tensor | None,
     edges: Bool[Tensor, "batch query key"],
     heads: tuple[int, ...] | None,
     n_heads: int,
@@ -76,19 +102,16 @@ def closed(
 ) -> Tensor:
     """The mask without some edges, in the form in which it came; None is a causal mask (or none) without padding.
 
+    ``given`` is the mask before other edits of the same pass.
+
     Raises:
-        NeverFiredError: None of the edges was open.
+        NeverFiredError: None of the edges was open in ``given``.
         EditError: A query has no key left.
     """
     batch, length, _ = edges.shape
     edges = edges.to(device)
-    if mask is None:
-        seen = torch.ones(length, length, dtype=torch.bool, device=device)
-        seen = (seen.tril() if causal else seen).expand(batch, 1, length, length)
-    else:
-        seen = mask[..., :length] if mask.dtype == torch.bool else mask[..., :length] > torch.finfo(mask.dtype).min / 2
-    seen = seen.expand(batch, seen.shape[1], length, length)
-    if not bool((seen & edges[:, None]).any()):
+    seen = _seen(mask, batch, length, causal, device)
+    if not bool((_seen(given, batch, length, causal, device) & edges[:, None]).any()):
         raise NeverFiredError(
             f"there is no edge from {name}: the attention is causal or local there; swap or choose other roles."
         )
@@ -101,3 +124,15 @@ def closed(
         return kept
     form = torch.zeros((), dtype=dtype, device=device) if mask is None else mask[..., :length]
     return torch.where(kept, form, torch.finfo(form.dtype).min)
+
+
+def _seen(
+    mask: Tensor | None, batch: int, length: int, causal: bool, device: torch.device
+) -> Bool[Tensor, "batch head query key"]:
+    """Which keys each query sees; one head for all where the mask has one."""
+    if mask is None:
+        seen = torch.ones(1, 1, length, length, dtype=torch.bool, device=device)
+        seen = seen.tril() if causal else seen
+    else:
+        seen = mask[..., :length] if mask.dtype == torch.bool else mask[..., :length] > torch.finfo(mask.dtype).min / 2
+    return seen.expand(batch, seen.shape[1], length, length)

@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from deixis.hooks.errors import NeverFiredError
+from deixis.hooks.attention_keys import is_watched
+from deixis.hooks.errors import EditError, NeverFiredError
 from deixis.models import VLM
 from deixis.models.sites import Place
 
@@ -48,7 +49,9 @@ def run_steps(
 
     Raises:
         NeverFiredError: A step's module did not run.
+        EditError: The model is under an AttentionWatch.
     """
+    check_unwatched(vlm)
     import nnsight
     from nnsight.intervention.interleaver import OutOfOrderError
 
@@ -81,6 +84,16 @@ def run_steps(
         vlm.reset()
     back = dict(zip(order, seen, strict=True))
     return Traced(logits=logits, seen=tuple(back[number] for number in range(len(steps))), cache=kept[0] if kept else None)
+
+
+def check_unwatched(vlm: VLM) -> None:
+    """Refuse a model whose attention is being watched: the watch would take an edit's passes for those it was told of.
+
+    Raises:
+        EditError: It is.
+    """
+    if is_watched(vlm.model):
+        raise EditError("edits don't run under an AttentionWatch, as they make passes of their own; leave the watch first.")
 
 
 def _wrapper(vlm: VLM, remote: Remote) -> Any:

@@ -1,6 +1,7 @@
 """A vision-language model with its processor, seen through its family's record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,6 +150,19 @@ class VLM:
         """Forget positions kept from an earlier pass (see :attr:`Family.keeps_positions`); call before each forward pass."""
         if self.family.keeps_positions is not None:
             self.model.get_submodule(self.family.keeps_positions).rope_deltas = None
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Afterwards the positions kept from an earlier pass (see :meth:`reset`) are what they were, also after an exception."""
+        if self.family.keeps_positions is None:
+            yield
+            return
+        keeper = self.model.get_submodule(self.family.keeps_positions)
+        before = keeper.rope_deltas
+        try:
+            yield
+        finally:
+            keeper.rope_deltas = before
 
     def prepare(self, items: Sequence[Item]) -> dict[str, Tensor]:
         """The model's keyword arguments for a batch of items: the prompt in its chat template, ready for the answer.

@@ -131,3 +131,21 @@ def test_a_plan_that_makes_no_sense_is_refused(vlm: VLM, wanted: object, words: 
     with pytest.raises(ValueError, match=words):
         record(vlm, toy_items(2), tmp_path / "run", attention=wanted, progress=False)  # pyright: ignore[reportArgumentType]
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_begins_without_pictures_keeps_the_attention_of_tower_and_decoder(vlm: VLM, tmp_path: Path) -> None:
+    """The tower's width is learned from a pass of its own, which the watch of the attention is not to take for the batch's."""
+    bare = Items(toy_item(number, images=(), objects=()) for number in range(2))
+    items = bare + Items([toy_item(2), toy_item(3)])
+    where = {"sites": ("resid", "vision"), "roles": ("answer", "image"), "attention": PLAN, "progress": False}
+    for name, asked, size in (("none", bare, 2), ("apart", items, 2), ("mixed", items, 4)):
+        run = record(vlm, asked, tmp_path / name, batch_size=size, **where)
+        tower, decoder = run.attention("vision_attention").values, run.attention().values
+        alone = seen_alone(vlm, asked)
+        np.testing.assert_allclose(
+            tower, np.concatenate([seen["vision_attention/values"] for seen in alone]), atol=1e-5, rtol=1e-4
+        )
+        np.testing.assert_allclose(decoder, np.concatenate([seen["attention/values"] for seen in alone]), atol=1e-5, rtol=1e-4)
+        assert np.isnan(tower[:2]).all()
+        assert np.isfinite(tower[2:, :, :, 0, STATISTICS.index("max_weight")]).all()
+        assert run.counts("image", "vision").tolist()[:2] == [0, 0]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+import deixis as dx
 from deixis.activations import (
     LockedRunError,
     NonFiniteError,
@@ -376,3 +377,18 @@ def test_a_finished_run_is_returned_without_touching_a_file(vlm: VLM, items: Ite
 def test_items_must_be_items(vlm: VLM, items: Items, tmp_path: Path) -> None:
     with pytest.raises((ValueError, TypeError), match="items"):
         record(vlm, list(items), tmp_path / "run", progress=False)  # pyright: ignore[reportArgumentType]
+
+
+def test_items_without_options_are_refused_before_anything_is_written(vlm: VLM, items: Items, tmp_path: Path) -> None:
+    bare = replace(items[1], id="mute", options=(), truth=None)
+    with pytest.raises(ValueError, match="item 'mute' has no options, which a run keeps the logits of"):
+        recorded(vlm, items + Items([bare]), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_positions_that_a_model_held_are_there_after_a_recording(tmp_path: Path) -> None:
+    pico = dx.load("pico", check=False)
+    keeper = pico.model.get_submodule(str(pico.family.keeps_positions))
+    keeper.rope_deltas = held = torch.tensor([[-7]])
+    record(pico, dx.memory_game(n=1, languages=("en",), size=96)[:2], tmp_path / "run", layers=[1], progress=False)
+    assert keeper.rope_deltas is held

@@ -1,5 +1,6 @@
 """Patch sweeps on pico, whose truth is known, and on numbers that were chosen."""
 
+import inspect
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -235,3 +236,11 @@ def test_bad_arguments_are_refused(pico, pairs):
     other = replace(pairs[0].receiver, truth=None, options=toy_item(3).options)
     with pytest.raises(ValueError, match="neither a truth nor proximal and distal options"):
         _ = replace(pairs[0], receiver=other, donor=other).options
+
+
+def test_items_in_place_of_pairs_are_refused():
+    items = dx.memory_game(n=1, languages=("en",), size=96)
+    with pytest.raises(
+        ValueError, match=r"pairs holds an entry of type Item; give pairs, such as those of deixis\.near_far_pairs"
+    ):
+        inspect.unwrap(patch_sweep)(toy_vlm(), items)  # past the import hook of the tests, as users call it

@@ -210,3 +210,21 @@ def test_run_edits_gives_the_frame_of_both_passes():
     with pytest.raises(ValueError, match="there is nothing to run"):
         dx.run_edits(vlm, [], dx.Edit.ablate(role="image", layers=1))
     assert torch.is_tensor(logits)
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_batch_of_no_items_is_refused(size):
+    with pytest.raises(ValueError, match=f"batch_size={size} is not a whole number from 1"):
+        dx.run_edits(toy_vlm(), [toy_item(0)], dx.Edit.ablate(role="image", layers=1), batch_size=size)
+
+
+def test_the_positions_that_a_model_held_are_there_after_edits_and_after_an_error_in_one():
+    vlm, items = dx.load("pico", check=False), dx.memory_game(n=1, languages=("en",), size=96)[:2]
+    keeper = vlm.model.get_submodule(vlm.family.keeps_positions)
+    held = torch.tensor([[-7]])
+    keeper.rope_deltas = held
+    dx.run_edits(vlm, items, dx.Edit.ablate(role="image", layers=1))
+    assert keeper.rope_deltas is held
+    with pytest.raises(ValueError, match="layer 99 is not one of"):
+        dx.run_edits(vlm, items, dx.Edit.ablate(role="image", layers=99))
+    assert keeper.rope_deltas is held

@@ -1,5 +1,6 @@
 """Edits against plain hooks, on a tiny model of every family; bad input by name."""
 
+import inspect
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -12,11 +13,12 @@ import torch
 
 import deixis as dx
 from deixis.benchmarks import Item, Items
+from deixis.hooks.attention import AttentionWatch
 from deixis.hooks.batches import Batch, laid_over
 from deixis.hooks.direction import Direction
 from deixis.hooks.edit import Edit, edit_steps
-from deixis.hooks.edit_sites import site_layers
-from deixis.hooks.errors import DirectionError, EditError, NeverFiredError, NoSuchSiteError, TokenCountError
+from deixis.hooks.edit_sites import checked_layers, site_layers
+from deixis.hooks.errors import DirectionError, DonorCountError, EditError, NeverFiredError, NoSuchSiteError, TokenCountError
 from deixis.hooks.resume import Prefix
 from deixis.hooks.tracing import run_steps
 from deixis.models import FAMILIES, VLM
@@ -407,3 +409,70 @@ def test_edits_of_a_model_whose_weights_are_kept_on_disk_are_those_of_the_whole_
         mine, theirs = (dx.run_edits(vlm, asked, kind).to_frame() for vlm in (whole, offloaded))
         pd.testing.assert_frame_equal(mine, theirs)
         assert (mine["edited"] - mine["unedited"]).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_is_not_finite_is_no_direction_to_steer_by(wrong):
+    way = direction(tiny_vlm(QWEN))
+    bad = way.with_vector(np.where(np.arange(len(way.vector)) == 3, wrong, way.vector), "broken")
+    with pytest.raises(DirectionError, match="the direction of broken holds NaN or infinity; learn it from finite"):
+        Edit.steer(bad, 1.0)
+    with pytest.raises(DirectionError, match="the direction of broken holds NaN or infinity"):
+        Edit.ablate(role="text", layers=1, how="project", direction=bad)
+    with pytest.raises(DirectionError, match=f"amount={wrong} is no amount to steer by"):
+        Edit.steer(way, wrong)
+
+
+def test_along_a_zero_direction_nothing_can_be_projected_out():
+    way = direction(tiny_vlm(QWEN))
+    with pytest.raises(DirectionError, match="is zero, which points nowhere"):
+        Edit.ablate(role="image", layers=1, how="project", direction=way.with_vector(np.zeros(len(way.vector)), "none"))
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_donors_that_are_neither_one_nor_one_for_each_are_refused(n):
+    vlm = tiny_vlm(QWEN)
+    with pytest.raises(DonorCountError, match=f"the patch has {n} donors for 3 items; give one for each item"):
+        dx.run_edits(vlm, items(3), Edit.patch(donors(n), role="image", layers=1), batch_size=1)
+
+
+def test_fewer_donors_than_items_are_refused_where_a_batch_is_edited_by_hand():
+    batch = Batch(tiny_vlm(QWEN), items(3))
+    with pytest.raises(DonorCountError, match="the swap has 2 donors for 3 items"):
+        edit_steps([Edit.swap(donors(2))], batch, range(3))
+
+
+def test_layers_that_are_no_whole_numbers_are_refused():
+    vlm, layers_of = tiny_vlm(QWEN), inspect.unwrap(checked_layers)  # past the import hook of the tests, as users call it
+    with pytest.raises(NoSuchSiteError, match=r"layers=1\.0 is neither 'all' nor a whole number"):
+        layers_of(vlm, "resid", 1.0)
+    with pytest.raises(NoSuchSiteError, match=r"layer 1\.0 is not one of those that resid has"):
+        layers_of(vlm, "resid", [1.0])
+    assert layers_of(vlm, "resid", np.arange(2)) == [0, 1]
+
+
+def test_two_knock_outs_may_share_edges_and_cut_all_that_either_does():
+    vlm, batch = tiny_vlm(QWEN), Batch(tiny_vlm(QWEN), items())
+    layers = [0, 1]
+    part = Edit.knock_out(queries="answer", keys="object", layers=layers)
+    whole = Edit.knock_out(queries="answer", keys="image", layers=layers)
+    expected = cut_by_hand(vlm, batch, layers, list(range(vlm.n_heads)))
+    for pair in ((part, whole), (whole, part), (whole, whole)):
+        torch.testing.assert_close(logits(vlm, batch, *pair), expected, rtol=1e-4, atol=1e-5)
+    ahead = Edit.knock_out(queries="image", keys="answer", layers=layers)
+    with pytest.raises(NeverFiredError, match="there is no edge from image to answer"):
+        logits(vlm, batch, whole, ahead)
+    assert not torch.allclose(plain(vlm, batch), expected)
+
+
+def test_edits_under_a_watch_of_the_attention_are_refused():
+    vlm, batch = tiny_vlm(QWEN), Batch(tiny_vlm(QWEN), items())
+    edit = Edit.knock_out(queries="answer", keys="image", layers=1)
+    with AttentionWatch(vlm):
+        with pytest.raises(EditError, match=r"edits don't run under an AttentionWatch, .*; leave the watch first"):
+            dx.run_edits(vlm, batch.items, edit)
+        with pytest.raises(EditError, match="edits don't run under an AttentionWatch"):
+            logits(vlm, batch, edit)
+        with pytest.raises(EditError, match="edits don't run under an AttentionWatch"):
+            run_steps(vlm, batch.inputs, [])
+    assert torch.isfinite(logits(vlm, batch, edit)).all()
