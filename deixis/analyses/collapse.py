@@ -108,7 +108,8 @@ class AttentionCollapse:
         import pandas as pd
 
         rows = []
-        for layer, part in self._rows.groupby("layer", sort=True):
+        for _, part in self._rows.groupby("layer", sort=True):
+            layer = int(part["layer"].iloc[0])
             counts = part["kind"].value_counts()
             kind = next((k for k in KINDS[:3] if counts.get(k, 0) > len(part) / 2), "none")
             at = [[self._at_ends[layer, head][end] for head in part["head"]] for end in _ENDS]

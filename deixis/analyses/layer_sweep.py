@@ -12,6 +12,16 @@ from threadpoolctl import threadpool_limits
 
 from deixis.analyses.probe_data import Chosen, ProbeData, choose_items, probe_data
 from deixis.analyses.progress import steps
+from deixis.analyses.run_checks import (
+    ARCHITECTURE,
+    NETWORK,
+    called,
+    chosen_layers,
+    first_difference,
+    refuse_other_items,
+    refuse_paths,
+    refuse_shared_pictures,
+)
 from deixis.analyses.sweep_plot import plot_layer_sweep as plot_layer_sweep
 from deixis.analyses.sweep_results import COLUMNS as COLUMNS
 from deixis.analyses.sweep_results import BestLayer as BestLayer
@@ -98,16 +108,20 @@ def layer_sweep(
 
     Raises:
         NotEnoughDataError: The items are too few for ``cross_validate_probe``. A ValueError.
-        ValueError: The run does not hold what was asked for; a NaN or infinite vector or target; another refusal of
+        TypeError: A path was given in place of a run.
+        ValueError: The run does not hold what was asked for; the same picture in two groups; an untrained or blank run that does
+            not belong to the run; a NaN or infinite vector or target; another refusal of
             ``cross_validate_probe``.
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers={workers} must be at least 1, or None for one per core.")
+    refuse_paths([run, untrained, blank])
     wanted = _controls(controls)
     asked = {"groups": groups, "types": types, "task": task, "nuisances": nuisances}
     chosen = choose_items(run, target, condition=condition, **asked)
+    refuse_shared_pictures((run.items[int(number)] for number in chosen.index), groups)
     spoken = _languages(chosen, language)
-    numbers = _layers(run, site, layers)
+    numbers = chosen_layers(run, site, layers)
     beside = _beside(run, target, condition, untrained, blank, wanted, asked)
     if controls != "default":
         _refuse_missing(wanted, chosen, beside, types)
@@ -212,14 +226,42 @@ def _beside(
     found = {}
     if untrained is not None and "untrained" in wanted:
         found["untrained"] = untrained, choose_items(untrained, target, condition=condition, **asked)
+        _check_untrained(run, untrained)
         own = choose_items(run, target, condition=condition, **asked)
-        if found["untrained"][1].ids != own.ids:
-            raise ValueError("the untrained run holds other items than the run; record both with the same items.")
+        pairs = ((run, own), found["untrained"])
+        refuse_other_items(*([of.items[int(number)] for number in chosen.index] for of, chosen in pairs))
     source = run if blank is None else blank
     there = any(item.condition == "blank" for item in source.items)
     if "blank" in wanted and condition != "blank" and there:
         found["blank"] = source, choose_items(source, target, condition="blank", **asked)
+        _check_blank(run, source, choose_items(run, target, condition=condition, **asked), found["blank"][1])
     return found
+
+
+def _check_untrained(run: "Run", untrained: "Run") -> None:
+    weights = run.info.get("weights")
+    if untrained is run or (weights is not None and weights == untrained.info.get("weights")):
+        raise ValueError(f"untrained={called(untrained)} holds the trained weights of {called(run)}; record dx.untrained(vlm).")
+    name = first_difference(run, untrained, ARCHITECTURE)
+    if name is not None:
+        raise ValueError(
+            f"untrained={called(untrained)} has the {name} {untrained.info.get(name)} and {called(run)} {run.info.get(name)}; "
+            "record dx.untrained(vlm) of the run's own model."
+        )
+
+
+def _check_blank(run: "Run", blank: "Run", real: Chosen, grey: Chosen) -> None:
+    if blank is run:
+        return
+    name = first_difference(run, blank, NETWORK)
+    if name is not None:
+        raise ValueError(
+            f"blank={called(blank)} differs from {called(run)} in {name}; record the blank pictures with the same network."
+        )
+    if set(zip(real.groups, real.target.tolist(), strict=True)) != set(zip(grey.groups, grey.target.tolist(), strict=True)):
+        raise ValueError(
+            f"blank={called(blank)} holds other scenes than {called(run)}; record the run's own items.with_condition('blank')."
+        )
 
 
 def _refuse_missing(wanted: tuple[str, ...], chosen: Chosen, beside: dict[str, Any], types: str) -> None:
@@ -244,16 +286,6 @@ def _controls(controls: str | Sequence[str]) -> tuple[str, ...]:
         listed = ", ".join(map(repr, CONTROLS))
         raise ValueError(f"controls={controls!r} must be 'default', 'all' or a list of: {listed}.")
     return tuple(controls)
-
-
-def _layers(run: "Run", site: str, layers: Sequence[int] | None) -> list[int]:
-    recorded = list(run.layers(site))
-    if layers is None:
-        return recorded
-    missing = [layer for layer in layers if layer not in recorded]
-    if missing or not len(layers):
-        raise ValueError(f"layers={list(layers)} must be some of those recorded at {site}: {', '.join(map(str, recorded))}.")
-    return sorted(set(layers))
 
 
 def _languages(chosen: Chosen, language: str | None) -> list[str]:

@@ -153,8 +153,17 @@ def probe_data(run: "Run", chosen: Chosen, *, site: str, layer: int, role: str, 
 def _settled(rows: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item feature"]:
     """Vectors that differ by rounding alone made equal: a blank picture is the same for all scenes, whatever batch it was in."""
     mean = rows.mean(axis=0)
-    apart = np.linalg.norm(rows - mean, axis=1).max()
-    return np.tile(mean, (len(rows), 1)) if apart <= _ROUNDING * np.linalg.norm(mean) else rows
+    return np.tile(mean, (len(rows), 1)) if _apart(rows - mean, mean).max() <= _ROUNDING else rows
+
+
+def _apart(difference: Float[np.ndarray, "item feature"], size: Float[np.ndarray, " feature"]) -> Float[np.ndarray, " item"]:
+    """Root-mean-square difference, each feature's as a share of its own size or, if that is larger, of the median size.
+
+    A share of the whole vector's norm would let one large constant feature hide all that the others hold.
+    """
+    scale = np.maximum(np.abs(size), np.median(np.abs(size)))
+    share = np.divide(difference, scale, out=np.where(difference == 0, 0.0, np.inf), where=scale > 0)
+    return np.sqrt((share**2).mean(axis=1))
 
 
 def distinct(rows: Float[np.ndarray, "item feature"], scenes: list[tuple[str, float]]) -> Int[np.ndarray, " kept"]:
@@ -163,8 +172,9 @@ def distinct(rows: Float[np.ndarray, "item feature"], scenes: list[tuple[str, fl
     members: dict[tuple[str, float], list[int]] = {}
     for number, scene in enumerate(scenes):
         kept = members.setdefault(scene, [])
-        near = max(SAME * spread, _ROUNDING * float(np.linalg.norm(rows[number])))
-        if not kept or np.linalg.norm(rows[kept] - rows[number], axis=1).min() > near:
+        apart = rows[kept] - rows[number]
+        near = len(kept) > 0 and np.linalg.norm(apart, axis=1).min() <= SAME * spread
+        if not near and not (_apart(apart, rows[number]) <= _ROUNDING).any():
             kept.append(number)
     return np.sort(np.concatenate([np.array(kept) for kept in members.values()]))
 

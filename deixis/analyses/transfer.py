@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from threadpoolctl import threadpool_limits
 
 from deixis.analyses.layer_sweep import CLASS_TARGETS
+from deixis.analyses.run_checks import refuse_paths
 from deixis.analyses.transfer_data import Pool, distances_apart, leaves_out, pooled
 from deixis.analyses.transfer_plot import plot_transfer
 from deixis.probes import ALPHAS, NotEnoughDataError
@@ -137,11 +138,16 @@ def transfer(
         TooFewItemsWarning: Fewer than 20 groups in a test part.
 
     Raises:
-        ValueError: One part only; fewer than 8 distances; a trivial question: at image tokens that precede the text, vectors are
+        TypeError: A path was given in place of a run.
+        ValueError: No run; runs of different networks under one name; the same picture in two groups; a layer that was not
+            recorded; one part only; fewer than 8 distances; a trivial question: at image tokens before the text, vectors are
             the same whatever the language or task.
         NotEnoughDataError: A part is too small to be learned from. A ValueError.
     """
-    runs = list(run_or_runs) if isinstance(run_or_runs, Sequence) else [run_or_runs]
+    runs = list(run_or_runs) if isinstance(run_or_runs, Sequence) and not isinstance(run_or_runs, str) else [run_or_runs]
+    refuse_paths(runs)
+    if not runs:
+        raise ValueError("no run was given; pass one run, or several of one network.")
     kind = kind or ("classification" if target in CLASS_TARGETS else "regression")
     name = next(name for name, method in METHODS.items() if method.kind == kind)
     work = Procedure(method=METHODS[name], n_folds=n_folds, alphas=ALPHAS, seed=seed)

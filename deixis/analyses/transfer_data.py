@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from deixis.analyses.probe_data import choose_items, distinct, whole_vectors
+from deixis.analyses.run_checks import called, chosen_layers, refuse_other_networks, refuse_shared_pictures
 
 if TYPE_CHECKING:
     from deixis.activations import Run
@@ -63,6 +64,8 @@ def pooled(
     by_model: dict[str, list[Run]] = {}
     for run in runs:
         by_model.setdefault(str(run.info["model"]), []).append(run)
+    for own in by_model.values():
+        refuse_other_networks(own)
     for model, own in by_model.items():
         members = [
             (run, number, item)
@@ -70,13 +73,12 @@ def pooled(
             for number, item in _chosen(run, target, by, groups=groups, condition=condition, task=task)
             if language in (None, item.language)
         ]
+        refuse_shared_pictures((item for _, _, item in members), groups)
         values = np.array([item.targets[target] for _, _, item in members], dtype=np.float64)
         parts = _parts([item for _, _, item in members], values, by)
         if len(set(parts)) < 2:
             raise ValueError(f"by={by!r} divides these items into one part only ({', '.join(set(parts)) or 'no item'}).")
-        numbers = [layer for layer in own[0].layers(site) if layers is None or layer in layers]
-        if not numbers:
-            raise ValueError(f"layers={layers} holds none of those recorded at {site}: {own[0].layers(site)}.")
+        numbers = chosen_layers(own[0], site, layers)
         rows = {layer: _vectors(own, members, site, layer, role) for layer in numbers}
         scenes = [(item.groups[groups], value) for (_, _, item), value in zip(members, values, strict=True)]
         _refuse_trivial(rows[numbers[-1]], scenes, parts, by, role)
@@ -126,6 +128,13 @@ def _vectors(
     runs: "Sequence[Run]", members: "Sequence[tuple[Run, int, Item]]", site: str, layer: int, role: str
 ) -> Float[np.ndarray, "item feature"]:
     held = {id(run): np.asarray(run.activations(site, layer, role), dtype=np.float64) for run in runs}
+    for run in runs[1:]:
+        widths = held[id(runs[0])].shape[1], held[id(run)].shape[1]
+        if widths[0] != widths[1]:
+            raise ValueError(
+                f"the runs {called(runs[0])} and {called(run)} have vectors of {widths[0]} and {widths[1]} numbers at {site} "
+                f"layer {layer}; pass runs of one network."
+            )
     rows = np.stack([held[id(run)][number] for run, number, _ in members])
     return whole_vectors(rows, [item.id for _, _, item in members], site, layer, role)
 

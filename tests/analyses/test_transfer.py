@@ -154,7 +154,7 @@ def test_intervals_hold_the_score_and_narrow_with_scenes():
     [
         ({"by": "mood"}, "by='mood' is not one of: 'language', 'task', 'condition', 'benchmark', 'distance', 'colour', 'scene'"),
         ({"by": "language"}, r"by='language' divides these items into one part only \(en\)"),
-        ({"by": "shape", "layers": [7]}, r"layers=\[7\] holds none of those recorded at resid: \[0, 1\]"),
+        ({"by": "shape", "layers": [7]}, r"layers=\[7\] must be some of those recorded at resid: 0, 1"),
     ],
 )
 def test_what_can_t_be_divided_is_refused(wish, message):
