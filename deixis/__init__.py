@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from deixis.analyses import run_edits as run_edits
     from deixis.analyses import scene_kinds as scene_kinds
     from deixis.analyses import scoring_agreement as scoring_agreement
+    from deixis.analyses import site_sweep as site_sweep
     from deixis.analyses import steer_sweep as steer_sweep
     from deixis.analyses import transfer as transfer
     from deixis.analyses import tuned_lens as tuned_lens
@@ -88,6 +89,7 @@ _ROOMS = {
         "run_edits",
         "scene_kinds",
         "scoring_agreement",
+        "site_sweep",
         "steer_sweep",
         "transfer",
         "tuned_lens",

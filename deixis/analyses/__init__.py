@@ -71,6 +71,9 @@ from deixis.analyses.scoring_agreement import scoring_agreement as scoring_agree
 from deixis.analyses.sensitivity import DistanceSensitivity as DistanceSensitivity
 from deixis.analyses.sensitivity import distance_sensitivity as distance_sensitivity
 from deixis.analyses.sensitivity import plot_distance_sensitivity as plot_distance_sensitivity
+from deixis.analyses.site_sweep import SiteSweep as SiteSweep
+from deixis.analyses.site_sweep import plot_site_sweep as plot_site_sweep
+from deixis.analyses.site_sweep import site_sweep as site_sweep
 from deixis.analyses.steer_sweep import SteerSweep as SteerSweep
 from deixis.analyses.steer_sweep import plot_steer_sweep as plot_steer_sweep
 from deixis.analyses.steer_sweep import steer_sweep as steer_sweep
@@ -106,6 +109,7 @@ __all__ = [
     "ProbeGeometry",
     "SceneKinds",
     "ScoringAgreement",
+    "SiteSweep",
     "SteerSweep",
     "Transfer",
     "TunedLens",
@@ -149,6 +153,7 @@ __all__ = [
     "plot_run_edits",
     "plot_scene_kinds",
     "plot_scoring_agreement",
+    "plot_site_sweep",
     "plot_steer_sweep",
     "plot_transfer",
     "plot_tuned_lens",
@@ -159,6 +164,7 @@ __all__ = [
     "run_edits",
     "scene_kinds",
     "scoring_agreement",
+    "site_sweep",
     "steer_sweep",
     "transfer",
     "tuned_lens",
