@@ -62,8 +62,18 @@ def test_languages_and_targets_are_compared_at_one_layer():
     assert languages.names == ("en", "ja")
     assert languages.layers == (1, 1)
     assert abs(languages.cosine[0, 1]) < 0.2
-    targets = probe_geometry(written_scenes(lambda i, n: axis(0, distance(i)) * n, n=150), ("distance_m", "region"), by="target")
-    assert targets.cosine[0, 1] > 0.8
+
+
+def test_the_angle_between_targets_is_that_of_least_squares():
+    """Distance and region share their direction; with 150 scenes the region's steps still turn it (median 0.88 of 300 draws)."""
+    run = written_scenes(lambda item, layer: axis(0, distance(item)) * layer, n=150)
+    found = probe_geometry(run, ("distance_m", "region"), by="target")
+    X = run.activations("resid", 1, "answer").astype(float)
+    truth = np.array([[item.targets[name] for name in ("distance_m", "region")] for item in run.items])
+    first, second = np.linalg.lstsq(X - X.mean(axis=0), truth - truth.mean(axis=0), rcond=None)[0].T
+    expected = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+    assert found.cosine[0, 1] == pytest.approx(expected, abs=0.03)
+    assert expected > 0.7
 
 
 def test_a_pattern_is_what_the_activations_do_and_a_direction_what_the_probe_weighs():
