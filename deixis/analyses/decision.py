@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from deixis.benchmarks import Items
 
 LENS_COLUMNS = ("model", "language", "term", "region", "layer", "prob", "low", "high", "n")
-ITEM_COLUMNS = ("model", "language", "region", "figure", "item", "chosen", "layer")
-COLUMNS = ("model", "language", "region", "layer", "low", "high", "n", "difference", "p_value")
+ITEM_COLUMNS = ("model", "language", "region", "figure", "item", "chosen", "layer", "prob")
+COLUMNS = ("model", "language", "region", "layer", "low", "high", "n", "prob", "difference", "p_value")
 
 
 def lens_by_region(lens: "LogitLens", items: "Items", *, n_boot: int = 1000, seed: int = 0) -> "pd.DataFrame":
@@ -70,14 +70,16 @@ class DecisionLayers:
     def to_frame(self) -> "pd.DataFrame":
         """One row per language and region.
 
-        ``layer``: mean decision layer, with ``low, high`` (95 %, figures drawn again), of ``n`` items. ``difference``: the
+        ``layer``: mean decision layer, with ``low, high`` (95 %, figures drawn again), of ``n`` items. ``prob``: mean probability
+        that the last layer gives the chosen term; where it is little more than one over the number of terms, ``layer`` is where
+        a near tie last changed sides, and says little. ``difference``: the
         largest mean of a region less the smallest; ``p_value``: how often regions dealt out at random within each figure differ
         as much (at least 1 / (draws + 1)); both are the language's and the same in its rows, NaN where it has one region only.
         """
         return self._rows.copy()
 
     def items(self) -> "pd.DataFrame":
-        """One row per item: ``model language region figure item chosen layer``."""
+        """One row per item: ``model language region figure item chosen layer prob``."""
         return self._items.copy()
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
@@ -93,6 +95,9 @@ def decision_layers(
     An item's decision layer is the first recorded layer from which on the term that the last layer ranks first is first at
     every layer (the prediction depth of Baldock et al. 2021, with the lens in place of neighbours). What the lens can't read it
     can't see decided: the layer is the latest at which the answer had formed.
+
+    A difference between regions says that distance moves what the lens reads on the way, which it does wherever distance is
+    encoded; it doesn't say that the answer depends on distance (for that see :func:`deixis.distance_sensitivity`).
 
     Args:
         lens: Of :func:`deixis.logit_lens`, with several layers.
@@ -122,7 +127,8 @@ def decision_layers(
             mine = region == number
             draws = ClusterSums.of(layer[mine, None], names[figure[mine]], tuple(names)).means(times)[:, 0]
             mean = float(layer[mine].mean())
-            rows.append((lens.model, language, number, mean, *interval(draws, mean), int(mine.sum()), difference, p))
+            prob = float(spoken["prob"].to_numpy(float)[mine].mean())
+            rows.append((lens.model, language, number, mean, *interval(draws, mean), int(mine.sum()), prob, difference, p))
     return DecisionLayers(lens.model, max(lens.layers), found, pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
@@ -141,7 +147,9 @@ def decided(frame: "pd.DataFrame", model: str) -> "pd.DataFrame":
         layer = int(layers[0] if not len(other) else layers[other[-1] + 1])
         facts = part.iloc[0]
         chosen = str(logits.columns[first[-1]])
-        rows.append((model, facts["language"], int(facts["region"]), facts["figure"], item, chosen, layer))
+        last = logits.to_numpy(float)[-1]
+        prob = float(np.exp(last.max() - np.logaddexp.reduce(last)))
+        rows.append((model, facts["language"], int(facts["region"]), facts["figure"], item, chosen, layer, prob))
     return pd.DataFrame(rows, columns=list(ITEM_COLUMNS))
 
 

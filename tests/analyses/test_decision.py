@@ -51,6 +51,7 @@ def test_the_planted_layer_is_found_in_every_item_and_differs_by_region():
     frame = found.to_frame()
     assert tuple(frame) == COLUMNS
     assert frame["layer"].tolist() == [2, 5, 9] * 2
+    assert frame["prob"].tolist() == pytest.approx([np.exp(2) / (np.exp(2) + 1)] * 3 + [np.exp(2) / (np.exp(2) + 2)] * 3)
     assert (frame["low"] == frame["layer"]).all()
     assert (frame["n"] == 20).all()
     assert (frame["difference"] == 7).all()
