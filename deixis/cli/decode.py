@@ -34,18 +34,15 @@ def probe(
     """Decode a target from every layer, beside everything that could have given the score as well."""
     import deixis as dx
     from deixis.cli.controls import recorded_controls
-    from deixis.probes.power import few_groups, told_of_few
+    from deixis.probes.power import told_of_few
 
     opened = dx.open_run(run)
     beside: dict[str, Any] = recorded_controls(opened, role, target) if controls == "all" else {}
     asked = controls if controls in ("default", "all") else tuple(listed(controls))
-    with told_of_few():
+    with told_of_few() as warned:
         sweep = dx.layer_sweep(
             opened, target, role=role, site=site, controls=asked, language=language, progress=is_watched(), **beside
         )
-    first = sweep.cells[0].scores
-    few = few_groups(first.kind, first.n_groups, len(set(first.truth.tolist())))
-    warned = [] if few is None else [few]
     frame = sweep.to_frame()
     best = [sweep.best(language=spoken) for spoken in dict.fromkeys(frame["language"])]
     return answered(
@@ -82,6 +79,9 @@ def _curve(frame: "pd.DataFrame", metric: str) -> "Table":
     return shown
 
 
+_LENS = "Mean probability of each term among the options (95 % interval, figures drawn again):"
+
+
 @command(app, "lens")
 def lens(
     run: RunFolder,
@@ -90,15 +90,19 @@ def lens(
 ) -> Outcome:
     """Follow the options' logits through the layers."""
     import deixis as dx
-    from deixis.analyses.findings import NO_TERMS, lens_of_terms, mean_by_region
+    from deixis.analyses.decision import lens_by_region
+    from deixis.analyses.findings import NO_TERMS, lens_of_terms
+    from deixis.analyses.report_tables import spans
 
     opened = dx.open_run(run)
     found = dx.logit_lens(opened, dx.load(model or opened.info["model"]))
     frame = found.to_frame()
-    shares = mean_by_region(lens_of_terms(frame, opened.items))
-    if not len(shares):
+    if not len(lens_of_terms(frame, opened.items)):
         return answered(found, out, (NO_TERMS,), {"rows": records(frame)})
+    means = lens_by_region(found, opened.items)
+    written = [f"{mean:.2f} ({span})" for mean, span in zip(means["prob"], spans(means), strict=True)]
+    shares = means.assign(prob=written)[["language", "term", "layer", "region", "prob"]]
     headings = {"language": "language", "term": "term", "layer": "layer"}
     headings |= {f"region {region}": f"region {region}" for region in sorted(set(shares["region"]))}
     shown = table(spread(shares, "region", "region {}"), headings)
-    return answered(found, out, ("Mean probability of each term among the options:", shown), {"rows": records(frame)})
+    return answered(found, out, (_LENS, shown), {"rows": records(frame), "regions": records(means)})

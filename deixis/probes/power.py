@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 from scipy.stats import norm
@@ -10,6 +11,7 @@ from scipy.stats import norm
 FEW_GROUPS = 20
 """Fewer groups than this are warned of."""
 _LEVEL, _POWER = 0.05, 0.8
+_LISTENER: ContextVar[list[str] | None] = ContextVar("told_of_few", default=None)
 
 
 class TooFewItemsWarning(UserWarning):
@@ -32,17 +34,16 @@ def smallest_effect(kind: str, n_groups: int, n_classes: int = 0, level: float =
 
 @contextmanager
 def told_of_few() -> Iterator[list[str]]:
-    """Collect warnings of too few items as sentences, for those who show them elsewhere; other warnings go on as they are."""
+    """Collect what would be warned of too few items as sentences, each once, for those who show them elsewhere.
+
+    The warnings module is not asked: what it lets through depends on filters that libraries change when they are imported.
+    """
     said: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TooFewItemsWarning)
+    token = _LISTENER.set(said)
+    try:
         yield said
-    for one in caught:
-        if issubclass(one.category, TooFewItemsWarning):
-            said.append(str(one.message))
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    said[:] = list(dict.fromkeys(said))
+    finally:
+        _LISTENER.reset(token)
 
 
 def few_groups(kind: str, n_groups: int, n_classes: int = 0) -> str | None:
@@ -57,7 +58,12 @@ def few_groups(kind: str, n_groups: int, n_classes: int = 0) -> str | None:
 
 
 def warn_of_few(kind: str, n_groups: int, n_classes: int = 0) -> None:
-    """Warn where there are fewer than :data:`FEW_GROUPS` groups, with the smallest effect that could have been seen."""
+    """Warn (or tell :func:`told_of_few`) of fewer than :data:`FEW_GROUPS` groups, with the smallest effect that could be seen."""
     sentence = few_groups(kind, n_groups, n_classes)
-    if sentence is not None:
+    if sentence is None:
+        return
+    said = _LISTENER.get()
+    if said is None:
         warnings.warn(sentence, TooFewItemsWarning, stacklevel=3)
+    elif sentence not in said:
+        said.append(sentence)

@@ -1,9 +1,12 @@
 """The smallest effect that can be seen, against simulated tests."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from deixis.probes import TooFewItemsWarning, cross_validate_probe, smallest_effect
+from deixis.probes.power import told_of_few, warn_of_few
 
 QUICK = {"n_bootstrap": 0, "n_controls": 0, "n_permutations": 0, "n_orders": 0}
 
@@ -41,13 +44,24 @@ def test_hardly_any_groups_can_show_nothing_but_perfection():
 
 
 def test_warnings_are_collected_once_each_and_others_go_on():
-    import warnings
-
-    from deixis.probes.power import told_of_few, warn_of_few
-
     with pytest.warns(RuntimeWarning, match="something else"), told_of_few() as said:  # noqa: PT031
         for _ in range(2):
             warn_of_few("regression", 12)
         warnings.warn("something else", RuntimeWarning, stacklevel=1)
     assert len(said) == 1
     assert said[0].startswith("only 12 groups")
+
+
+def test_collected_warnings_do_not_depend_on_filters_and_end_with_the_block():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with told_of_few() as outer:
+            with told_of_few() as inner:
+                warnings.resetwarnings()  # as a library may, when it is imported
+                warnings.simplefilter("ignore")
+                warn_of_few("regression", 12)
+            warn_of_few("classification", 5, 3)
+    assert [len(inner), len(outer)] == [1, 1]
+    assert outer[0].startswith("only 5 groups")
+    with pytest.warns(TooFewItemsWarning, match="only 12 groups"):
+        warn_of_few("regression", 12)
