@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 import deixis as dx
 from deixis.cli import app
 from deixis.console import cell, records, sentence, table
+from deixis.probes import TooFewItemsWarning
 from tests.toys import toy_model, toy_processor
 
 COMMANDS = (
@@ -153,7 +154,9 @@ def test_score_prints_the_scores(recorded: Path):
 
 def test_gap_prints_verdicts_and_conclusions(recorded: Path, model: Path):
     data = parsed("gap", recorded)
-    found = dx.encoding_gap([dx.open_run(recorded)])
+    with pytest.warns(TooFewItemsWarning, match="only 15 groups") as told:
+        found = dx.encoding_gap([dx.open_run(recorded)])
+    assert [str(one.message) for one in told] == data["warnings"]  # each once, however many probes there were
     assert [row["case"] for row in data["rows"]] == list(found.to_frame()["case"])
     assert data["conclusions"] == {str(model): found.conclusion(str(model))}
 

@@ -29,6 +29,7 @@ from deixis.analyses.gap_rules import (
 from deixis.analyses.gap_words import conclude
 from deixis.analyses.style import CASE_COLOURS, MUTED, axes
 from deixis.probes import NotEnoughDataError
+from deixis.probes.power import tell_of_few, told_of_few
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,11 +143,14 @@ def encoding_gap(
             raise ValueError(
                 f"a patch sweep is of the model {sweep.model!r}, and the runs are of: {', '.join(map(repr, names))}."
             )
-    rows = [
-        {"model": name} | row
-        for name, run in zip(names, runs, strict=True)
-        for row in _rows(run, [sweep for sweep in sweeps if sweep.model == name], thresholds, n_boot, seed)
-    ]
+    with told_of_few() as few:  # dozens of probes would say the same
+        rows = [
+            {"model": name} | row
+            for name, run in zip(names, runs, strict=True)
+            for row in _rows(run, [sweep for sweep in sweeps if sweep.model == name], thresholds, n_boot, seed)
+        ]
+    for sentence in few:
+        tell_of_few(sentence)
     return EncodingGap(thresholds, pd.DataFrame(rows, columns=list(COLUMNS)))
 
 

@@ -20,15 +20,17 @@ def gap(
     """Say for each target whether it is encoded and whether the answer uses it."""
     import deixis as dx
     from deixis.analyses.patch_sweep import patches_for
+    from deixis.probes.power import told_of_few
 
     opened = [dx.open_run(run) for run in runs]
     sweeps = [patches_for(run, dx.load(run.info["model"]), patches) for run in opened] if patches else None
-    found = dx.encoding_gap(opened, patches=sweeps)
+    with told_of_few() as few:
+        found = dx.encoding_gap(opened, patches=sweeps)
     frame = found.to_frame()
     conclusions = {name: found.conclusion(name) for name in dict.fromkeys(frame["model"])}
     headings = {name: name for name in ("model", "task", "language", "encoded", "used", "prior", "case")}
-    data = {"rows": records(frame), "conclusions": conclusions}
-    return answered(found, out, (table(frame, headings), "", *conclusions.values()), data)
+    data = {"rows": records(frame), "conclusions": conclusions, "warnings": few}
+    return answered(found, out, (table(frame, headings), "", *conclusions.values(), *(f"Note: {one}" for one in few)), data)
 
 
 @command(app, "report")

@@ -60,10 +60,14 @@ def few_groups(kind: str, n_groups: int, n_classes: int = 0) -> str | None:
 def warn_of_few(kind: str, n_groups: int, n_classes: int = 0) -> None:
     """Warn (or tell :func:`told_of_few`) of fewer than :data:`FEW_GROUPS` groups, with the smallest effect that could be seen."""
     sentence = few_groups(kind, n_groups, n_classes)
-    if sentence is None:
-        return
+    if sentence is not None:
+        tell_of_few(sentence, stacklevel=4)
+
+
+def tell_of_few(sentence: str, stacklevel: int = 3) -> None:
+    """Pass on a sentence that :func:`told_of_few` collected: to whoever listens around it, else as a warning."""
     said = _LISTENER.get()
     if said is None:
-        warnings.warn(sentence, TooFewItemsWarning, stacklevel=3)
+        warnings.warn(sentence, TooFewItemsWarning, stacklevel=stacklevel)
     elif sentence not in said:
         said.append(sentence)
