@@ -70,12 +70,13 @@ def memory_game(
     Returns:
         Scenes in order, and within a scene tasks, then languages, then prompts.
 
-        Targets: ``distance_m``, ``x_m`` (metres), ``region`` (1 to 3); with an addressee ``addressee_m`` and ``to_addressee_m``
-        (metres along the desk, from its near edge and from the disk). Nuisances: ``object_row`` (image height of the disk's
-        middle, 0 at the top, 1 at the bottom), ``object_area`` (share of the picture), ``brightness``; decoupled also
-        ``camera_pitch`` (degrees), ``camera_height``, ``camera_setback`` (metres), ``camera_focal`` (mm), ``horizon_row`` and
-        ``size_m`` (the disk's diameter). Groups: ``scene``, ``figure``, ``shape``, ``colour``; ``camera_side``, ``addressee`` and
-        ``prompt`` where they are asked for; decoupled also ``height_cue`` (``agrees``, ``contradicts``, ``neutral``).
+        Targets: ``distance_m``, ``x_m`` (metres), ``region`` (1 to 3); decoupled also ``size_m`` (the disk's diameter, metres);
+        with an addressee ``addressee_m`` and ``to_addressee_m`` (metres along the desk, from its near edge and from the disk).
+        Nuisances: ``object_row`` (image height of the disk's middle, 0 at the top, 1 at the bottom), ``object_area`` (share of
+        the picture), ``brightness``; decoupled also ``camera_pitch`` (degrees), ``camera_height``, ``camera_setback`` (metres),
+        ``camera_focal`` (mm), ``horizon_row`` and ``size_m``. Groups: ``scene``, ``figure``, ``shape``, ``colour``;
+        ``camera_side``, ``addressee`` and ``prompt`` where they are asked for; decoupled also ``height_cue`` (``agrees``,
+        ``contradicts``, ``neutral``).
 
     Raises:
         ValueError: An argument is outside what it allows; the message lists it.

@@ -100,6 +100,7 @@ def drawn_facts(scene: PlannedScene, decoupled: bool, size: int) -> SceneFacts:
     groups = _groups(scene.name, figure.shape, figure.colour) | scene.groups
     if decoupled:
         nuisances |= latents(figure, scene.camera)
+        targets["size_m"] = nuisances["size_m"]
         groups["height_cue"] = height_cue(figure.distance_m, nuisances["object_row"])
     image = DrawnImage(figure=figure, camera=scene.camera, pixels=size)
     return SceneFacts(scene=scene.name, images=(image,), targets=targets, groups=groups, nuisances=nuisances, objects=(box,))

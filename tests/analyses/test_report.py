@@ -137,8 +137,8 @@ def test_the_conclusions_stand_first_in_the_gaps_own_words(page: str, findings: 
     for name in findings.models:
         assert findings.gap.conclusion(name) in text
     assert text.index("verdict") < text.index(findings.gap.conclusion("follows")) < text.index("Where distance can be read")
-    assert "drives its demonstratives" in findings.gap.conclusion("follows")
-    assert "does not drive its demonstratives" in findings.gap.conclusion(HOSTILE)
+    assert "its demonstratives follow it" in findings.gap.conclusion("follows")
+    assert "its demonstratives do not follow it" in findings.gap.conclusion(HOSTILE)
 
 
 def test_nothing_is_loaded_from_elsewhere(page: str):

@@ -261,3 +261,9 @@ def test_the_same_arguments_draw_the_same_bytes_as_when_it_was_published():
 def test_what_cannot_be_decoupled_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         memory_game(decouple=True, **arguments)
+
+
+def test_the_disks_size_is_a_target_where_it_varies(many: Items):
+    assert {item.targets["size_m"] == item.nuisances["size_m"] for item in many} == {True}
+    assert len({item.targets["size_m"] for item in many}) > 500
+    assert "size_m" not in memory_game(n=3, languages=("en",), size=32)[0].targets
