@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from deixis.models import VLM
 
 DEMO_MODELS = ("pico", "pico-collapsed")
-DEMO_DECOUPLED = 80
+DEMO_DECOUPLED = 60
 """Scenes in which distance, image height and size are independent, drawn for the first model."""
 DEMO_COLUMNS = {
     "model": "model",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SWEEP_TARGETS = ("distance_m", "region")
 SWEEP_ROLES = ("answer", "object")
-N_BOOTSTRAP = 100
+N_BOOTSTRAP = 70
 """Draws of each interval in a report: they are most of its work."""
 NO_TERMS = "no demonstratives were asked for, or they begin with the same token, so that a lens can't tell them apart."
 

@@ -144,7 +144,8 @@ def transfer(
             the same whatever the language or task.
         NotEnoughDataError: A part is too small to be learned from. A ValueError.
     """
-    runs = list(run_or_runs) if isinstance(run_or_runs, Sequence) and not isinstance(run_or_runs, str) else [run_or_runs]
+    several = isinstance(run_or_runs, Sequence) and not isinstance(run_or_runs, str)
+    runs: list[Any] = list(run_or_runs) if several else [run_or_runs]
     refuse_paths(runs)
     if not runs:
         raise ValueError("no run was given; pass one run, or several of one network.")
