@@ -144,8 +144,8 @@ def transfer(
             the same whatever the language or task.
         NotEnoughDataError: A part is too small to be learned from. A ValueError.
     """
-    several = isinstance(run_or_runs, Sequence) and not isinstance(run_or_runs, str)
-    runs: list[Any] = list(run_or_runs) if several else [run_or_runs]
+    given: Any = run_or_runs
+    runs: list[Any] = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     refuse_paths(runs)
     if not runs:
         raise ValueError("no run was given; pass one run, or several of one network.")
