@@ -15,6 +15,8 @@ from jaxtyping import Float
 SHAPES = ("circle", "cross", "square", "star", "triangle")
 
 Triangles = Float[np.ndarray, "triangle corner xyz"]
+Vector = Sequence[float | int]
+"""Three numbers, whole ones too."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def _flat(corners: Triangles) -> Solid:
     return Solid(corners, np.repeat(normal[:, None], 3, axis=1))
 
 
-def box(centre: Sequence[float], size: Sequence[float]) -> Solid:
+def box(centre: Vector, size: Vector) -> Solid:
     """Axis-aligned box with edge lengths ``size``."""
     x, y, z = (edge / 2 for edge in size)
     corner = np.array(

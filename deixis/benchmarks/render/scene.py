@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from deixis.benchmarks.render.mesh import Solid
+from deixis.benchmarks.render.solids import moved, rotated
 
 Rgb = tuple[float, float, float]
 
@@ -25,6 +26,31 @@ class Material:
     colour: Rgb
     second: Rgb | None = None
     texture: str | None = None
+    """A name in :data:`~deixis.benchmarks.render.textures.TEXTURES`, laid out in the object's own frame."""
+    scale: float = 1.0
+    """Of the texture; each says what it measures."""
+    emission: float = 0.0
+    """Light that the surface gives off by itself, in units of its colour; it lights nothing else."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where an object stands: turned about the z axis, counter-clockwise seen from above, then moved."""
+
+    at: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    turn_deg: float = 0.0
+
+    def inverse(self, point: Float[np.ndarray, "n xyz"]) -> Float[np.ndarray, "n xyz"]:
+        """Points of the scene in the object's own frame, in the dtype of ``point``."""
+        x, y, z = (point[:, i] - point.dtype.type(self.at[i]) for i in range(3))
+        if self.turn_deg == 0.0:
+            return np.stack([x, y, z], axis=1)
+        cos, sin = (point.dtype.type(f(math.radians(self.turn_deg))) for f in (math.cos, math.sin))
+        return np.stack([x * cos + y * sin, y * cos - x * sin, z], axis=1)
+
+
+Parts = list[tuple[Solid, Material]]
+"""Solids of one object, each with what it is made of."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +83,17 @@ class Scene:
     lights: list[RectLight] = field(default_factory=list)
     solids: list[tuple[Solid, Material, int]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    placements: list[Placement] = field(default_factory=list)
+    """Of each object, by its number."""
 
-    def add(self, name: str, parts: list[tuple[Solid, Material]], at: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> int:
-        """Add an object made of ``parts``, moved to ``at``; returns its number in :attr:`names`."""
+    def add(self, name: str, parts: Parts, at: tuple[float, float, float] = (0.0, 0.0, 0.0), turn_deg: float = 0.0) -> int:
+        """Add an object made of ``parts``, turned about the z axis, then moved to ``at``; returns its number in :attr:`names`."""
         number = len(self.names)
         self.names.append(name)
-        offset = np.array(at, float)
+        self.placements.append(Placement(at, turn_deg))
         for solid, material in parts:
-            self.solids.append((Solid(solid.corners + offset, solid.normals), material, number))
+            turned = rotated(solid, "z", turn_deg) if turn_deg else solid
+            self.solids.append((moved(turned, at), material, number))
         return number
 
 

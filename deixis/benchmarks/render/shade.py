@@ -6,13 +6,15 @@ call touches an array, because their last bits depend on the processor.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
-from deixis.benchmarks.render.scene import Picture, Rgb, Scene, View
+from deixis.benchmarks.render.scene import Picture, Placement, Scene, View
+from deixis.benchmarks.render.textures import textured
 from deixis.benchmarks.render.trace import F, Hits, Tracer, dot
 from deixis.benchmarks.render.trace_numpy import NumpyTracer
 
@@ -60,38 +62,12 @@ def _sequence(n: int, start: float) -> Float[np.ndarray, "n 2"]:
     return np.stack([(start + step / golden) % 1, (start + step / golden**2) % 1], axis=1).astype(F)
 
 
-def _hash(value: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Integer hash of Wang (2007) of whole numbers, as a fraction."""
-    i = value.astype(np.int64).astype(np.uint32)
-    i = (i ^ np.uint32(61)) ^ (i >> np.uint32(16))
-    i = i * np.uint32(9)
-    i ^= i >> np.uint32(4)
-    i = i * np.uint32(0x27D4EB2D)
-    i ^= i >> np.uint32(15)
-    return (i & np.uint32(0xFFFF)).astype(F) * F(1 / 65536)
-
-
-def _planks(point: Float[np.ndarray, "n xyz"], first: Rgb, second: Rgb) -> Float[np.ndarray, "n rgb"]:
-    """Floor boards 14 cm wide along y, with grain and dark gaps."""
-    x, y = point[:, 0] / F(0.14), point[:, 1]
-    board = np.floor(x)
-    along = (y + _hash(board) * F(1.4)) / F(1.4)
-    row = np.floor(along)
-    grain = _hash(np.floor(point[:, 0] * F(260)) + np.floor(y * F(5)) * 977 + row * 31) * F(0.25)
-    mix = np.minimum(_hash(board * 131 + row * 7919) * F(0.75) + grain, F(1))[:, None]
-    one, two = np.array(first, F), np.array(second, F)
-    gap = (x - board < F(0.025)) | (along - row < F(0.004))
-    return (one + (two - one) * mix) * np.where(gap, F(0.45), F(1))[:, None]
-
-
-_TEXTURES = {"planks": _planks}
-
-
 class _Shader:
     def __init__(self, scene: Scene, view: View, quality: Quality) -> None:
         self.scene, self.view, self.quality = scene, view, quality
         self.tracer = (Tracer if find_spec("embreex") else NumpyTracer)(scene)
         self.colours = np.array([m.colour for m in self.tracer.materials], F)
+        self.emission = np.array([m.emission for m in self.tracer.materials], F)
         self.position = np.array(view.position, F)
         self.lattice, self.light = self._lattice()
 
@@ -109,7 +85,10 @@ class _Shader:
         """Linear light towards the camera through pixel coordinates, and what was seen there."""
         direction = self.view.rays(x, y).astype(F)
         hits = self.tracer.first(np.broadcast_to(self.position, direction.shape), direction)
-        colour = self._albedo(hits) * self._light_at(hits, x, y)[:, None]
+        albedo = self._albedo(hits)
+        colour = albedo * self._light_at(hits, x, y)[:, None]
+        if self.emission.any():
+            colour += albedo * self.emission[hits.material][:, None]
         colour[~hits.found] = F(self.scene.ambient)
         return colour, hits
 
@@ -117,10 +96,14 @@ class _Shader:
         albedo = self.colours[hits.material]
         for number, material in enumerate(self.tracer.materials):
             if material.texture is not None:
-                rows = np.flatnonzero(hits.material == number)
-                second = material.second or material.colour
-                albedo[rows] = _TEXTURES[material.texture](hits.point[rows], material.colour, second)
+                for rows, placement in self._by_object(hits, np.flatnonzero(hits.material == number)):
+                    albedo[rows] = textured(material, placement.inverse(hits.point[rows]))
         return albedo
+
+    def _by_object(self, hits: Hits, rows: Int[np.ndarray, " k"]) -> Iterator[tuple[Int[np.ndarray, " m"], Placement]]:
+        numbers = hits.object[rows]
+        for number in np.unique(numbers):
+            yield rows[numbers == number], self.scene.placements[number]
 
     def _lattice(self) -> tuple[Hits, Float[np.ndarray, " n"]]:
         step = self.quality.lattice
