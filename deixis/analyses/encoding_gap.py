@@ -52,6 +52,8 @@ COLUMNS = (
     *("blank_distance", "blank_low", "blank_high", "floor", "n_scenes", "borderline", "missing"),
 )
 
+_SHORT = ("model", "target", "language", "encoded", "used", "prior", "case")
+
 
 @dataclass(frozen=True)
 class EncodingGap:
@@ -63,6 +65,10 @@ class EncodingGap:
     def __repr__(self) -> str:
         models = ", ".join(map(repr, dict.fromkeys(self._rows["model"])))
         return f"EncodingGap({models}; .to_frame(), .conclusion(model), .plot())"
+
+    def __str__(self) -> str:
+        """The verdicts alone, a line each; the evidence is in :meth:`to_frame`."""
+        return self._rows[list(_SHORT)].to_string(index=False, na_rep="?")
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per model, target and language.

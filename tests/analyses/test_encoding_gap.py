@@ -114,6 +114,8 @@ def test_two_models_are_told_apart_in_words_and_in_the_plot():
     gap = encoding_gap(runs, n_boot=200)
     assert gap.to_frame()["case"].tolist() == ["encoded and used", "encoded, unused"]
     assert repr(gap).startswith("EncodingGap('a', 'b'; ")
+    assert str(gap).splitlines()[0].split() == ["model", "target", "language", "encoded", "used", "prior", "case"]
+    assert len(str(gap).splitlines()) == 1 + len(gap.to_frame())
     assert "encoded and its demonstratives follow it" in gap.conclusion("a")
     row = gap.to_frame().iloc[0]
     for number in (row["answer_score"], row["shift"], row["shift_null"], row["chance"]):
