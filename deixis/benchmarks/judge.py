@@ -14,7 +14,8 @@ unreadable      no word of the template: empty, another language, signs only; ne
 Case, full-width signs, punctuation, emoji and missing spaces are forgiven: they leave no doubt about the words. A word that the
 tables do not know, in the place of the colour or the shape, is a wrong colour or shape.
 
-Items with a truth are read by their options' forms: ``correct``, ``wrong`` or ``unreadable``.
+Items with a truth are read by their options' forms: ``correct``, ``wrong`` or ``unreadable``; where the options are letters, as
+:mod:`deixis.benchmarks.judge_letters` says.
 """
 
 import re
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from deixis.benchmarks.items import Item, Option
+from deixis.benchmarks.judge_letters import is_lettered, read_letter
 from deixis.benchmarks.languages import language
 from deixis.benchmarks.words import plain as plain
 
@@ -168,6 +170,10 @@ def _cut(text: str, slots: tuple[Mapping[str, str], ...]) -> list[str]:
 
 
 def _judge_option(answer: str, item: Item) -> Verdict:
+    if is_lettered(item):
+        letter = read_letter(answer, item.options)
+        outcome = "unreadable" if letter is None else "correct" if letter == item.truth else "wrong"
+        return Verdict(outcome=outcome, option=letter)
     text = plain(answer)
     named = [option for option in item.options if _occurs(text, option)]
     # One option only, and the answer begins with it: "far away" is read, "not far" and "near or far" are not.
