@@ -75,11 +75,23 @@ class RectLight:
         return 4 * math.sqrt(sum(float(c) * float(c) for c in cross))
 
 
+@dataclass(frozen=True)
+class Air:
+    """A box of air, and at how many points along x, y and z its bounced light is gathered (at least 2)."""
+
+    low: tuple[float, float, float]
+    high: tuple[float, float, float]
+    counts: tuple[int, int, int]
+
+
 @dataclass
 class Scene:
     """Solids with their materials and the number of the object that each belongs to."""
 
     ambient: float = 0.32
+    """Light from where nothing is; in a scene without :attr:`air` it stands for all light that bounced twice."""
+    air: Air | None = None
+    """Where bounced light is gathered once for all views; without it, every picture gathers its own single bounce."""
     lights: list[RectLight] = field(default_factory=list)
     solids: list[tuple[Solid, Material, int]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)

@@ -8,25 +8,32 @@ call touches an array, because their last bits depend on the processor.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
+from deixis.benchmarks.render.air import sequence
 from deixis.benchmarks.render.scene import Picture, Placement, Scene, View
+from deixis.benchmarks.render.stage import Stage
 from deixis.benchmarks.render.textures import textured
-from deixis.benchmarks.render.trace import F, Hits, Tracer, dot
-from deixis.benchmarks.render.trace_numpy import NumpyTracer
+from deixis.benchmarks.render.trace import F, Hits, dot
 
 _TILE = 4
 # Neighbours on the lattice take far-apart members of the sample sequence (an ordered 4 x 4 Bayer tile).
 _BAYER = np.array([0, 8, 2, 10, 12, 4, 14, 6, 3, 11, 1, 9, 15, 7, 13, 5])
+_NEAR_M, _SHADE_OF_NEAR = 0.7, 0.8
 _SRGB_STEPS = np.array([v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in (k / 255 for k in range(256))])
+
+Light = Float[np.ndarray, "n band"]
+"""Irradiance over pi: one band for white light, three for coloured."""
 
 
 @dataclass(frozen=True)
 class Quality:
-    """How many samples a picture gets; ``lattice`` is the spacing in pixels at which light is gathered."""
+    """How many samples a picture gets; ``lattice`` is the spacing in pixels at which light is gathered.
+
+    ``bounce`` counts the rays from each of its points to what lies around; in a scene with air, to what is near.
+    """
 
     light: int = 4
     bounce: int = 6
@@ -38,12 +45,12 @@ STANDARD = Quality()
 FAST = Quality(light=2, bounce=3, edge=3, lattice=4)
 
 
-def draw(scene: Scene, view: View, quality: Quality = STANDARD) -> Picture:
-    """Draw ``scene``; the same arguments give the same bytes.
+def draw(scene: Scene | Stage, view: View, quality: Quality = STANDARD) -> Picture:
+    """Draw a scene, or a stage that was made of one to be seen many times; the same arguments give the same bytes.
 
     Where embreex is missing, numpy casts the rays; pictures then differ from Embree's in a few pixels along edges.
     """
-    shader = _Shader(scene, view, quality)
+    shader = _Shader(scene if isinstance(scene, Stage) else Stage(scene), view, quality)
     rows, columns = np.mgrid[0 : view.height, 0 : view.width]
     x, y = columns.ravel() + 0.5, rows.ravel() + 0.5
     colour, hits = shader.radiance(x, y)
@@ -56,16 +63,10 @@ def draw(scene: Scene, view: View, quality: Quality = STANDARD) -> Picture:
     return Picture(pixels, hits.object.reshape(shape), hits.depth.reshape(shape))
 
 
-def _sequence(n: int, start: float) -> Float[np.ndarray, "n 2"]:
-    golden = 1.32471795724474602596
-    step = np.arange(1, n + 1)
-    return np.stack([(start + step / golden) % 1, (start + step / golden**2) % 1], axis=1).astype(F)
-
-
 class _Shader:
-    def __init__(self, scene: Scene, view: View, quality: Quality) -> None:
-        self.scene, self.view, self.quality = scene, view, quality
-        self.tracer = (Tracer if find_spec("embreex") else NumpyTracer)(scene)
+    def __init__(self, stage: Stage, view: View, quality: Quality) -> None:
+        self.scene, self.tracer, self.air = stage.scene, stage.tracer, stage.air
+        self.view, self.quality = view, quality
         self.colours = np.array([m.colour for m in self.tracer.materials], F)
         self.emission = np.array([m.emission for m in self.tracer.materials], F)
         self.position = np.array(view.position, F)
@@ -86,7 +87,7 @@ class _Shader:
         direction = self.view.rays(x, y).astype(F)
         hits = self.tracer.first(np.broadcast_to(self.position, direction.shape), direction)
         albedo = self._albedo(hits)
-        colour = albedo * self._light_at(hits, x, y)[:, None]
+        colour = albedo * self._light_at(hits, x, y)
         if self.emission.any():
             colour += albedo * self.emission[hits.material][:, None]
         colour[~hits.found] = F(self.scene.ambient)
@@ -105,7 +106,7 @@ class _Shader:
         for number in np.unique(numbers):
             yield rows[numbers == number], self.scene.placements[number]
 
-    def _lattice(self) -> tuple[Hits, Float[np.ndarray, " n"]]:
+    def _lattice(self) -> tuple[Hits, Light]:
         step = self.quality.lattice
         rows, columns = np.mgrid[0 : self.view.height // step, 0 : self.view.width // step]
         direction = self.view.rays((columns.ravel() + 0.5) * step, (rows.ravel() + 0.5) * step).astype(F)
@@ -113,16 +114,38 @@ class _Shader:
         member = _BAYER[((rows % _TILE) * _TILE + columns % _TILE).ravel()]
         return hits, _smoothed(self._gathered(hits, member), hits, rows.shape)
 
-    def _gathered(self, hits: Hits, member: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    def _gathered(self, hits: Hits, member: Int[np.ndarray, " n"]) -> Light:
         origin = hits.point + hits.facing * F(1e-3)
-        return self._direct(origin, hits.normal, member) + self._bounced(origin, hits.normal, member)
+        direct = self._direct(origin, hits.normal, member)
+        if self.air is None:
+            return (direct + self._bounced(origin, hits.normal, member))[:, None]
+        open_share = self._openness(origin, hits.normal, member)
+        return direct[:, None] + self.air.at(hits.point, hits.normal) * open_share[:, None]
+
+    def _openness(
+        self, origin: Float[np.ndarray, "n xyz"], normal: Float[np.ndarray, "n xyz"], member: Int[np.ndarray, " n"]
+    ) -> Float[np.ndarray, " n"]:
+        """Share of bounced light that near surfaces leave: rays of different lengths, so that it fades with distance.
+
+        What stands in the way is lit itself, so a part of the light that it takes is left (constant here; Jimenez et al. 2016
+        let it depend on the albedo).
+        """
+        n, shut = self.quality.bounce, np.zeros(len(origin), F)
+        local = _cosine_directions(_TILE**2 * n)
+        tangent, bitangent = _frame(normal)
+        for sample in range(n):
+            q = local[member + _TILE**2 * sample]
+            direction = q[:, :1] * tangent + q[:, 1:2] * bitangent + q[:, 2:] * normal
+            reach = F(_NEAR_M * (sample + 0.5) / n)
+            shut += self.tracer.blocked(origin, direction * reach)
+        return 1 - shut * F(_SHADE_OF_NEAR / n)
 
     def _direct(
         self, origin: Float[np.ndarray, "n xyz"], normal: Float[np.ndarray, "n xyz"], member: Int[np.ndarray, " n"]
     ) -> Float[np.ndarray, " n"]:
         """Irradiance over pi from the area lights, shadows by rays to points on each."""
         n, total = self.quality.light, np.zeros(len(origin), F)
-        points = _sequence(_TILE**2 * n, 0.5) * 2 - 1
+        points = sequence(_TILE**2 * n, 0.5) * 2 - 1
         for light in self.scene.lights:
             centre, u, v = (np.array(a, F) for a in (light.centre, light.u, light.v))
             facing = light.normal.astype(F)
@@ -162,21 +185,21 @@ class _Shader:
             total += weight * F(light.radiance * light.area / math.pi)
         return np.minimum(total, F(1.5))
 
-    def _light_at(self, hits: Hits, x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    def _light_at(self, hits: Hits, x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> Light:
         """Read the lattice at pixel coordinates, from neighbours on the same surface only."""
         step = self.quality.lattice
         height, width = self.view.height // step, self.view.width // step
         left, top = np.floor(x / step - 0.5).astype(int), np.floor(y / step - 0.5).astype(int)
         across, down = (x / step - 0.5 - left).astype(F), (y / step - 0.5 - top).astype(F)
-        total, weights = np.zeros(len(x), F), np.zeros(len(x), F)
+        total, weights = np.zeros((len(x), self.light.shape[1]), F), np.zeros(len(x), F)
         for dy in (0, 1):
             for dx in (0, 1):
                 at = np.clip(top + dy, 0, height - 1) * width + np.clip(left + dx, 0, width - 1)
                 weight = (across if dx else 1 - across) * (down if dy else 1 - down) + F(1e-3)
                 weight = weight * self._same_surface(hits, at)
-                total += weight * self.light[at]
+                total += weight[:, None] * self.light[at]
                 weights += weight
-        light = total / np.maximum(weights, F(1e-9))
+        light = total / np.maximum(weights, F(1e-9))[:, None]
         lost = np.flatnonzero((weights <= 0) & hits.found)
         if len(lost):
             light[lost] = self._alone(hits, lost)
@@ -187,14 +210,14 @@ class _Shader:
         near = np.abs(dot(hits.normal, coarse.point[at] - hits.point)) < F(0.01) * hits.depth + F(0.004)
         return (coarse.object[at] == hits.object) & (dot(hits.normal, coarse.normal[at]) > F(0.9)) & near
 
-    def _alone(self, hits: Hits, rows: Int[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
+    def _alone(self, hits: Hits, rows: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k band"]:
         part = Hits(**{name: getattr(hits, name)[rows] for name in Hits.__dataclass_fields__})
         return self._gathered(part, np.arange(len(rows)) % _TILE**2)
 
 
 def _cosine_directions(n: int) -> Float[np.ndarray, "n xyz"]:
     """Directions about +z with density proportional to the cosine (Malley's method)."""
-    sample = _sequence(n, 0.31).astype(float)
+    sample = sequence(n, 0.31).astype(float)
     turn, radius = 2 * math.pi * sample[:, 1], np.sqrt(sample[:, 0])
     x = radius * np.array([math.cos(angle) for angle in turn])
     y = radius * np.array([math.sin(angle) for angle in turn])
@@ -211,12 +234,12 @@ def _frame(normal: Float[np.ndarray, "n xyz"]) -> tuple[Float[np.ndarray, "n xyz
     return tangent, np.stack([b, sign + y * y * a, -y], axis=1)
 
 
-def _smoothed(light: Float[np.ndarray, " n"], hits: Hits, shape: tuple[int, ...]) -> Float[np.ndarray, " n"]:
+def _smoothed(light: Light, hits: Hits, shape: tuple[int, ...]) -> Light:
     """Average over one tile of the sample pattern, along the same surface only."""
     height, width = shape
     point, normal = hits.point.reshape(*shape, 3), hits.normal.reshape(*shape, 3)
-    number, depth, values = hits.object.reshape(shape), hits.depth.reshape(shape), light.reshape(shape)
-    total, weights, reach = np.zeros(shape, F), np.zeros(shape, F), _TILE // 2
+    number, depth, values = hits.object.reshape(shape), hits.depth.reshape(shape), light.reshape(*shape, -1)
+    total, weights, reach = np.zeros_like(values), np.zeros(shape, F), _TILE // 2
     for dy in range(-reach, reach + 1):
         for dx in range(-reach, reach + 1):
             there = (slice(max(0, dy), height + min(0, dy)), slice(max(0, dx), width + min(0, dx)))
@@ -226,9 +249,9 @@ def _smoothed(light: Float[np.ndarray, " n"], hits: Hits, shape: tuple[int, ...]
             off_plane = np.abs(dot(normal[here], point[there] - point[here]))
             same = (number[there] == number[here]) & (dot(normal[there], normal[here]) > F(0.9))
             weight = (same & (off_plane < F(0.01) * depth[here] + F(0.004))).astype(F) * F(share)
-            total[here] += weight * values[there]
+            total[here] += weight[..., None] * values[there]
             weights[here] += weight
-    return (total / weights).ravel()
+    return (total / weights[..., None]).reshape(light.shape)
 
 
 def _edges(colour: Float[np.ndarray, "n rgb"], hits: Hits, view: View) -> Bool[np.ndarray, " n"]:

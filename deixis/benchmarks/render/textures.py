@@ -152,8 +152,8 @@ def _paint(colour: Colours, where: Bool[np.ndarray, " n"], with_: tuple[float, f
 
 
 def _outside(point: Points, material: Material) -> Colours:
-    """What is seen through a window: from the second colour at the sill to the first above, ``scale`` metres high."""
-    share = np.clip(point[:, 2] / F(material.scale), 0, 1)
+    """What is seen through a window: from the second colour below to the first above, ``scale`` metres high about the origin."""
+    share = np.clip(point[:, 2] / F(material.scale) + F(0.5), 0, 1)
     return _mixed(material, F(1) - share)
 
 

@@ -90,6 +90,14 @@ class Tracer:
             object=np.where(found, self._object[triangle], -1),
         )
 
+    def seen(
+        self, origin: Float[np.ndarray, "n xyz"], direction: Float[np.ndarray, "n xyz"]
+    ) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+        """Object number (-1 for none) and depth of each ray's first hit, without the rest."""
+        raw = self._run(origin, direction)
+        triangle, found = raw["primID"], raw["primID"] >= 0
+        return np.where(found, self._object[np.where(found, triangle, 0)], -1), np.where(found, raw["tfar"], FAR)
+
     def blocked(self, origin: Float[np.ndarray, "n xyz"], offset: Float[np.ndarray, "n xyz"]) -> Bool[np.ndarray, " n"]:
         """Whether something stands between ``origin`` and ``origin + offset``."""
         reach = np.full(len(origin), 0.998, F)

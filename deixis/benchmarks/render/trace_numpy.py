@@ -51,6 +51,13 @@ class NumpyTracer:
             object=np.where(found, self._object[solid], -1),
         )
 
+    def seen(
+        self, origin: Float[np.ndarray, "n xyz"], direction: Float[np.ndarray, "n xyz"]
+    ) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+        """Object number (-1 for none) and depth of each ray's first hit."""
+        hits = self.first(origin, direction)
+        return hits.object, hits.depth
+
     def blocked(self, origin: Float[np.ndarray, "n xyz"], offset: Float[np.ndarray, "n xyz"]) -> Bool[np.ndarray, " n"]:
         """Whether something stands between ``origin`` and ``origin + offset``."""
         shadow = np.zeros(len(origin), bool)

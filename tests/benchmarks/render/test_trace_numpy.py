@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deixis.benchmarks.render import SHAPES, STANDARD, Camera, Figure, draw, memory_scene, shade
+from deixis.benchmarks.render import SHAPES, STANDARD, Camera, Figure, draw, memory_scene, stage
 from deixis.benchmarks.render.trace import Tracer
 from deixis.benchmarks.render.trace_numpy import NumpyTracer
 
@@ -49,7 +49,7 @@ def test_an_addressee_seen_from_the_side_is_the_same_to_both() -> None:
 def test_pictures_without_embree_differ_by_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     scene, view = memory_scene(Figure(shape="cross", colour="blue", distance_m=1.5)), Camera().view(64)
     with_embree = draw(scene, view, STANDARD)
-    monkeypatch.setattr(shade, "find_spec", lambda _: None)
+    monkeypatch.setattr(stage, "find_spec", lambda _: None)
     without = draw(scene, view, STANDARD)
     assert (with_embree.objects == without.objects).mean() > 0.999
     assert np.abs(with_embree.pixels.astype(int) - without.pixels).mean() < 0.05
