@@ -48,8 +48,10 @@ if TYPE_CHECKING:
     from deixis.benchmarks import Option as Option
     from deixis.benchmarks import add_language as add_language
     from deixis.benchmarks import counter_heuristic as counter_heuristic
+    from deixis.benchmarks import cyclic_permutations as cyclic_permutations
     from deixis.benchmarks import load_items as load_items
     from deixis.benchmarks import memory_game as memory_game
+    from deixis.benchmarks import spacenum as spacenum
     from deixis.hooks import AttentionPlan as AttentionPlan
     from deixis.hooks import AttentionRows as AttentionRows
     from deixis.hooks import AttentionWatch as AttentionWatch
@@ -94,7 +96,18 @@ _ROOMS = {
         "transfer",
         "tuned_lens",
     ),
-    "benchmarks": ("Camera", "Item", "Items", "Option", "add_language", "counter_heuristic", "load_items", "memory_game"),
+    "benchmarks": (
+        "Camera",
+        "Item",
+        "Items",
+        "Option",
+        "add_language",
+        "counter_heuristic",
+        "cyclic_permutations",
+        "load_items",
+        "memory_game",
+        "spacenum",
+    ),
     "hooks": ("AttentionWatch", "AttentionRows", "AttentionPlan", "Direction", "Edit", "Watch"),
     "models": ("VLM", "load", "untrained", "wrap"),
 }

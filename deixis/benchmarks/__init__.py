@@ -14,6 +14,8 @@ from deixis.benchmarks.languages.table import PROMPTS as PROMPTS
 from deixis.benchmarks.memory_game import memory_game as memory_game
 from deixis.benchmarks.render import Camera as Camera
 from deixis.benchmarks.saved import load_items as load_items
+from deixis.benchmarks.spacenum import cyclic_permutations as cyclic_permutations
+from deixis.benchmarks.spacenum import spacenum as spacenum
 
 __all__ = [
     "PROMPTS",
@@ -28,6 +30,8 @@ __all__ = [
     "Option",
     "add_language",
     "counter_heuristic",
+    "cyclic_permutations",
     "load_items",
     "memory_game",
+    "spacenum",
 ]

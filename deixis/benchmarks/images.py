@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import math
 import os
 import re
 import struct
@@ -13,12 +14,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from deixis.benchmarks.render import Camera, Figure, draw, memory_scene
 
 MAX_PIXELS = 64_000_000
+LONGEST_SIDE = 16_384
+"""Of a picture that is drawn from a description, in pixels."""
 # Part of every cache key: raise it when the renderer draws other bytes for the same arguments.
 _RENDERER_VERSION = 1
 # Fields that came later stand in a key only where they are not at their default: pictures drawn before keep their keys.
@@ -48,6 +52,10 @@ class ImageHandle(ABC):
         """Hash of mode, size and pixels; equal pictures have equal hashes whatever file holds them."""
         return hash_pixels(self.load())
 
+    def to_json(self) -> Any:
+        """What ``from_json`` of the class takes to make the picture again, in plain JSON (see the module ``handles``)."""
+        raise NotImplementedError(f"{type(self).__name__} has no description; give it to_json and from_json.")
+
 
 def hash_pixels(image: Image.Image) -> str:
     """SHA-256 of an RGB picture's size and bytes, in hexadecimal."""
@@ -64,8 +72,36 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "deixis"
 
 
+class CachedImage(ImageHandle):
+    """A picture that is drawn on first use and kept in the cache folder."""
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """Name in the cache: a hash of everything that decides the bytes."""
+
+    @abstractmethod
+    def draw(self) -> Image.Image:
+        """The picture, RGB, made now."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is in the cache, once it was drawn."""
+        return cache_folder() / "images" / f"{self.key}.png"
+
+    def load(self) -> Image.Image:
+        """The picture, RGB, from the cache if it is there."""
+        path = self.path
+        with suppress(OSError, ImageError):  # not drawn yet, or left incomplete by another program
+            return _opened(path.read_bytes(), str(path))
+        image = self.draw()
+        with suppress(OSError):  # a read-only home must not keep anyone from drawing
+            write_png(image, path)
+        return image
+
+
 @dataclass(frozen=True, kw_only=True)
-class DrawnImage(ImageHandle):
+class DrawnImage(CachedImage):
     """A memory-game scene, drawn on first use and kept in the cache folder."""
 
     figure: Figure
@@ -84,15 +120,20 @@ class DrawnImage(ImageHandle):
         what = (_RENDERER_VERSION, self.pixels, _keyed(self.figure, _LATER_FIGURE), _keyed(self.camera, _LATER_CAMERA))
         return hashlib.sha256(repr(what).encode()).hexdigest()[:32]
 
-    def load(self) -> Image.Image:
-        """The picture, RGB, from the cache if it is there."""
-        path = cache_folder() / "images" / f"{self.key}.png"
-        with suppress(OSError, ImageError):  # not drawn yet, or left incomplete by another program
-            return _opened(path.read_bytes(), str(path))
-        image = Image.fromarray(draw(memory_scene(self.figure), self.camera.view(self.pixels)).pixels)
-        with suppress(OSError):  # a read-only home must not keep anyone from drawing
-            write_png(image, path)
-        return image
+    def draw(self) -> Image.Image:
+        """The picture, RGB, made now."""
+        return Image.fromarray(draw(memory_scene(self.figure), self.camera.view(self.pixels)).pixels)
+
+    def to_json(self) -> dict[str, Any]:
+        """Figure, camera and size."""
+        return {"figure": asdict(self.figure), "camera": asdict(self.camera), "pixels": self.pixels}
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any]) -> "DrawnImage":
+        """The picture that :meth:`to_json` described."""
+        figure, camera, pixels = entry["figure"], entry["camera"], entry["pixels"]
+        check_description(*figure.values(), *camera.values(), sides=(pixels,))
+        return cls(figure=Figure(**figure), camera=Camera(**camera), pixels=pixels)
 
 
 def _keyed(part: Figure | Camera, later: tuple[str, ...]) -> list[tuple[str, object]]:
@@ -117,6 +158,16 @@ class UniformImage(ImageHandle):
         """The picture, RGB."""
         return Image.new("RGB", self.size, (self.grey,) * 3)
 
+    def to_json(self) -> dict[str, Any]:
+        """Size and grey."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any]) -> "UniformImage":
+        """The picture that :meth:`to_json` described."""
+        check_description(entry["grey"], sides=(entry["width"], entry["height"]))
+        return cls(**entry)
+
 
 @dataclass(frozen=True, kw_only=True)
 class DecolouredImage(ImageHandle):
@@ -132,6 +183,19 @@ class DecolouredImage(ImageHandle):
     def load(self) -> Image.Image:
         """The picture, RGB with three equal channels."""
         return self.source.load().convert("L").convert("RGB")
+
+    def to_json(self) -> dict[str, Any]:
+        """The picture that is turned grey."""
+        from deixis.benchmarks.handles import described
+
+        return described(self.source)
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any]) -> "DecolouredImage":
+        """The picture that :meth:`to_json` described."""
+        from deixis.benchmarks.handles import rebuilt
+
+        return cls(source=rebuilt(entry))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +227,20 @@ class FileImage(ImageHandle):
             return self.path.read_bytes()
         except OSError as error:
             raise ImageError(f"{self.path} can't be read ({error.strerror}); put the picture back.") from error
+
+
+def check_description(*values: Any, sides: tuple[int, ...]) -> None:
+    """Refuse what no program wrote as a picture's description, and would only be seen when it is drawn.
+
+    Raises:
+        ValueError: A number is not finite, or a picture's side is no whole number of 1 to 16,384 pixels.
+    """
+    for value in values:
+        if isinstance(value, int | float) and not math.isfinite(value):
+            raise ValueError(f"{value} is no finite number")
+    for side in sides:
+        if isinstance(side, bool) or not isinstance(side, int) or not 0 < side <= LONGEST_SIDE:
+            raise ValueError(f"a side of {str(side)[:60]} pixels, where 1 to {LONGEST_SIDE} are possible")
 
 
 def write_png(image: Image.Image, path: Path) -> None:

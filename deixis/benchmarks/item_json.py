@@ -20,6 +20,7 @@ _OPTIONAL = {
     "groups": {},
     "nuisances": {},
     "objects": [],
+    "facts": {},
 }
 _BOX = ("name", "left", "top", "right", "bottom")
 
@@ -44,9 +45,13 @@ def to_line(record: Mapping[str, Any]) -> str:
     """
     try:
         return json.dumps(record, ensure_ascii=False, allow_nan=False)
+    except TypeError as error:
+        raise ItemsError(
+            f"item {record['id']!r} has facts that JSON does not know ({error}); use plain numbers, texts, lists."
+        ) from error
     except ValueError as error:
         raise ItemsError(
-            f"item {record['id']!r} holds an infinite number or NaN in a box or an option; make it finite."
+            f"item {record['id']!r} holds an infinite number or NaN in a box, an option or its facts; make it finite."
         ) from error
 
 
@@ -99,6 +104,7 @@ def from_record(record: Mapping[str, Any], image: Callable[[Any], ImageHandle]) 
         groups={key: _text(value, f"groups.{key}") for key, value in _object(full["groups"], "groups").items()},
         nuisances=_numbers(full["nuisances"], "nuisances"),
         objects=tuple(_box(entry, len(images)) for entry in _list(full["objects"], "objects")),
+        facts=_object(full["facts"], "facts"),
     )
 
 
@@ -124,7 +130,7 @@ def _option(entry: Any) -> Option:
     if isinstance(entry, str):
         entry = {"label": entry}
     fields = _object(entry, "an entry of options")
-    _check_names(fields, ("label",), ("forms", "term", "value"), "in options ")
+    _check_names(fields, ("label",), ("forms", "term", "value", "text", "kind"), "in options ")
     label = _named(fields["label"], "options.label")
     forms = tuple(_named(form, "options.forms") for form in _list(fields.get("forms", [label, f" {label}"]), "options.forms"))
     if not forms:
@@ -132,7 +138,9 @@ def _option(entry: Any) -> Option:
     term, value = fields.get("term"), fields.get("value")
     if term is not None and term not in TERMS:
         raise ItemsError(f"options.term is {shown(term)}; allowed are null, {', '.join(TERMS)}")
-    return Option(label=label, forms=forms, term=term, value=None if value is None else _number(value, "options.value"))
+    given = {name: _named(fields[name], f"options.{name}") for name in ("text", "kind") if fields.get(name) is not None}
+    value = None if value is None else _number(value, "options.value")
+    return Option(label=label, forms=forms, term=term, value=value, **given)
 
 
 def _box(entry: Any, n_images: int) -> Box:

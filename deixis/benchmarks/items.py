@@ -27,10 +27,21 @@ class Option:
     term: str | None = None
     """Deictic value: ``proximal``, ``medial`` or ``distal``."""
     value: float | None = None
+    text: str | None = None
+    """What stands behind a letter in the prompt ("50 degrees"), where ``label`` is that letter."""
+    kind: str | None = None
+    """What is wrong about it: ``correct``, ``position``, ``size``, ``both``; or ``less_correct``, ``less_wrong``, ``wrong``."""
 
     def __post_init__(self) -> None:
         if not self.forms or not all(form.strip() for form in self.forms):
             raise ValueError(f"the option {self.label!r} has the forms {self.forms}; give at least one, and none that is empty.")
+
+    def seen(self) -> dict[str, Any]:
+        """Ready for JSON; what came later than the first saved items stands there only where it is given."""
+        return {name: value for name, value in asdict(self).items() if value is not None or name not in _LATER_OPTION}
+
+
+_LATER_OPTION = ("text", "kind")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +83,8 @@ class Item:
     """Items that share ``groups["scene"]`` are never split between train and test."""
     nuisances: Mapping[str, float] = field(default_factory=dict)
     objects: tuple[Box, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Whatever else is exactly true of the pictures, ready for JSON (poses, boxes in space); no model sees it."""
 
     def __post_init__(self) -> None:
         labels = [option.label for option in self.options]
@@ -87,13 +100,13 @@ class Item:
             "language": self.language,
             "condition": self.condition,
             "prompt": self.prompt,
-            "options": [asdict(option) for option in self.options],
+            "options": [option.seen() for option in self.options],
             "truth": self.truth,
             "targets": {name: float(value) for name, value in self.targets.items()},
             "groups": dict(self.groups),
             "nuisances": {name: float(value) for name, value in self.nuisances.items()},
             "objects": [asdict(box) for box in self.objects],
-        }
+        } | ({"facts": dict(self.facts)} if self.facts else {})
 
 
 class Items:

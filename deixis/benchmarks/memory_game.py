@@ -12,7 +12,7 @@ from deixis.benchmarks.languages.table import PROMPTS
 from deixis.benchmarks.memory_items import asked_questions, drawn_facts, picture_facts
 from deixis.benchmarks.memory_pictures import named_pictures
 from deixis.benchmarks.memory_scenes import ADDRESSEES, CAMERA_SIDES, COLOURS, Plan, planned_scenes
-from deixis.benchmarks.names import checked_names
+from deixis.benchmarks.names import checked_names, checked_whole
 from deixis.benchmarks.render import SHAPES, Camera
 from deixis.benchmarks.render.memory_scene import DESK_LENGTH_M
 
@@ -92,10 +92,10 @@ def memory_game(
         camera_sides=checked_names("camera_sides", camera_sides, CAMERA_SIDES),
         addressees=checked_names("addressees", addressees, ADDRESSEES),
         decouple=decouple,
-        n=None if n is None else _whole("n", n, 1),
-        seed=_whole("seed", seed, 0),
+        n=None if n is None else checked_whole("n", n, 1),
+        seed=checked_whole("seed", seed, 0),
     )
-    size = _whole("size", size, 16, 4096, " pixels")
+    size = checked_whole("size", size, 16, 4096, " pixels")
     if images is not None:
         _check_nothing_is_drawn(plan, camera, size)
         scenes = [picture_facts(picture) for picture in named_pictures(Path(images), plan.shapes, plan.colours, plan.distances)]
@@ -146,10 +146,3 @@ def _metres(distances: Any) -> tuple[float, ...]:
 def _check_list(name: str, values: object, example: str) -> None:
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or len(values) == 0:
         raise ValueError(f"{name}={values!r} is not a list with something in it; give a list such as {example}.")
-
-
-def _whole(name: str, value: object, least: int, most: int | None = None, unit: str = "") -> int:
-    if isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= value <= (most or value):
-        return int(value)
-    span = f"between {least} and {most}{unit}" if most else f"of {least} or more"
-    raise ValueError(f"{name}={value!r} is not a whole number {span}.")

@@ -4,23 +4,19 @@ A saved directory holds ``header.json`` (schema version and fingerprint), ``item
 """
 
 import json
-import math
 import shutil
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from deixis.benchmarks.images import DecolouredImage, DrawnImage, FileImage, ImageError, ImageHandle, UniformImage
+from deixis.benchmarks.handles import described, rebuilt
+from deixis.benchmarks.images import FileImage, ImageError, ImageHandle
 from deixis.benchmarks.item_json import ItemsError, from_record, parse_line, shown, to_line, to_record
 from deixis.benchmarks.items import Item, Items
-from deixis.benchmarks.render import Camera, Figure
 
 SCHEMA = 1
-_LONGEST_SIDE = 16_384
-"""Of a picture that is drawn from a description, in pixels."""
 _HEADER, _LINES, _PICTURES = "header.json", "items.jsonl", "images"
 
 
@@ -94,7 +90,7 @@ def items_from_jsonl(text: str) -> Items:
     def image(entry: Any) -> ImageHandle:
         key = json.dumps(entry, sort_keys=True)
         if key not in known:
-            known[key] = _rebuilt(entry)
+            known[key] = rebuilt(entry)
         return known[key]
 
     return Items(_read_lines(text, "the run's items.jsonl", image))
@@ -226,49 +222,7 @@ def _inside(folder: Path, name: str) -> Path:
 
 
 def _described(image: ImageHandle, item: Item) -> dict[str, Any]:
-    if isinstance(image, DrawnImage):
-        return {"drawn": {"figure": asdict(image.figure), "camera": asdict(image.camera), "pixels": image.pixels}}
-    if isinstance(image, UniformImage):
-        return {"uniform": asdict(image)}
-    if isinstance(image, DecolouredImage):
-        return {"decoloured": _described(image.source, item)}
-    if isinstance(image, FileImage):
-        return {"file": str(image.path.resolve()), "sha256": image.sha256}
-    raise ItemsError(
-        f"item {item.id!r} has a picture of class {type(image).__name__}, which another program could not rebuild; "
-        "write the items with Items.save and load them with deixis.load_items first."
-    )
-
-
-def _rebuilt(entry: Any) -> ImageHandle:
     try:
-        match entry:
-            case {"drawn": {"figure": figure, "camera": camera, "pixels": int(pixels)}}:
-                _check_numbers(*figure.values(), *camera.values(), sides=(pixels,))
-                return DrawnImage(figure=Figure(**figure), camera=Camera(**camera), pixels=pixels)
-            case {"uniform": {"width": int(), "height": int(), "grey": int()} as values}:
-                _check_numbers(sides=(values["width"], values["height"]))
-                return UniformImage(**values)
-            case {"decoloured": source}:
-                return DecolouredImage(source=_rebuilt(source))
-            case {"file": str(path), "sha256": str(expected)}:
-                return FileImage(path=Path(path), expected=expected)
-    except ItemsError:
-        raise
-    except (AttributeError, TypeError, ValueError, OverflowError) as error:
-        raise ItemsError(f"an entry of images can't be rebuilt ({error}); record the run again") from error
-    raise ItemsError("an entry of images is neither drawn, uniform, decoloured nor a file with its hash; record the run again")
-
-
-def _check_numbers(*values: Any, sides: tuple[int, ...]) -> None:
-    """Refuse what could be written by no recorder, and would only be seen when it is drawn.
-
-    Raises:
-        ValueError: A number is not finite, or a picture's side is none.
-    """
-    for value in values:
-        if isinstance(value, int | float) and not math.isfinite(value):
-            raise ValueError(f"{value} is no finite number")
-    for side in sides:
-        if not 0 < side <= _LONGEST_SIDE:
-            raise ValueError(f"a side of {shown(side)} pixels, where 1 to {_LONGEST_SIDE} are possible")
+        return described(image)
+    except ItemsError as error:
+        raise ItemsError(f"item {item.id!r} has {error}") from error
