@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from deixis.activations import estimate as estimate
     from deixis.activations import open_run as open_run
     from deixis.activations import record as record
+    from deixis.activations import sample_answers as sample_answers
     from deixis.analyses import CollapseRule as CollapseRule
     from deixis.analyses import attention_collapse as attention_collapse
     from deixis.analyses import attention_map as attention_map
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from deixis.analyses import scene_kinds as scene_kinds
     from deixis.analyses import scoring_agreement as scoring_agreement
     from deixis.analyses import site_sweep as site_sweep
+    from deixis.analyses import spacenum_scores as spacenum_scores
     from deixis.analyses import steer_sweep as steer_sweep
     from deixis.analyses import transfer as transfer
     from deixis.analyses import tuned_lens as tuned_lens
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from deixis.benchmarks import add_language as add_language
     from deixis.benchmarks import counter_heuristic as counter_heuristic
     from deixis.benchmarks import cyclic_permutations as cyclic_permutations
+    from deixis.benchmarks import interventions as interventions
     from deixis.benchmarks import load_items as load_items
     from deixis.benchmarks import memory_game as memory_game
     from deixis.benchmarks import spacenum as spacenum
@@ -64,7 +67,7 @@ if TYPE_CHECKING:
     from deixis.models import wrap as wrap
 
 _ROOMS = {
-    "activations": ("Estimate", "Run", "estimate", "open_run", "record"),
+    "activations": ("Estimate", "Run", "estimate", "open_run", "record", "sample_answers"),
     "analyses": (
         "CollapseRule",
         "attention_collapse",
@@ -92,6 +95,7 @@ _ROOMS = {
         "scene_kinds",
         "scoring_agreement",
         "site_sweep",
+        "spacenum_scores",
         "steer_sweep",
         "transfer",
         "tuned_lens",
@@ -104,6 +108,7 @@ _ROOMS = {
         "add_language",
         "counter_heuristic",
         "cyclic_permutations",
+        "interventions",
         "load_items",
         "memory_game",
         "spacenum",

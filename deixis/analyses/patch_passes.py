@@ -20,6 +20,7 @@ from deixis.hooks.errors import NoSuchSiteError
 from deixis.hooks.resume import Prefix
 from deixis.hooks.tracing import Step, Traced, run_steps
 from deixis.models import VLM
+from deixis.models.layout import PICTURE_ROLES
 from deixis.models.sites import SITES
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def cells_of(vlm: VLM, sites: Sequence[str], layers: Sequence[int] | str, roles:
 
 
 def _has(site: str, role: str) -> bool:
-    return not SITES[site].vision or role.partition(":")[0] in ("image", "object", "background")
+    return not SITES[site].vision or role.partition(":")[0] in PICTURE_ROLES
 
 
 def patched(vlm: VLM, pairs: Sequence[Pair], cells: Sequence[Cell], batch_size: int, reuse: bool, remote: bool | str) -> Patched:

@@ -14,8 +14,9 @@ from deixis.benchmarks.languages.table import PROMPTS as PROMPTS
 from deixis.benchmarks.memory_game import memory_game as memory_game
 from deixis.benchmarks.render import Camera as Camera
 from deixis.benchmarks.saved import load_items as load_items
-from deixis.benchmarks.spacenum import cyclic_permutations as cyclic_permutations
+from deixis.benchmarks.spacenum import interventions as interventions
 from deixis.benchmarks.spacenum import spacenum as spacenum
+from deixis.benchmarks.spacenum.options import cyclic_permutations as cyclic_permutations
 
 __all__ = [
     "PROMPTS",
@@ -31,6 +32,7 @@ __all__ = [
     "add_language",
     "counter_heuristic",
     "cyclic_permutations",
+    "interventions",
     "load_items",
     "memory_game",
     "spacenum",

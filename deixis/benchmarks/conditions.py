@@ -1,4 +1,7 @@
-"""What may be done to the pictures of items: each condition is a record, and several are joined with a plus sign."""
+"""What may be done to items: each condition is a record, and several are joined with a plus sign.
+
+Those below change the pictures of any item; :mod:`deixis.benchmarks.spacenum.interventions` adds those that need more truth.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -17,7 +20,7 @@ _CLOSING = ",.;:?!)"
 
 @dataclass(frozen=True)
 class Condition:
-    """One change of the pictures; questions, truth, targets and groups stay those of the item.
+    """One change; truth, targets and groups stay those of the item, and the question too unless it is a change ``of_words``.
 
     Boxes and nuisances describe a picture: they go with the one that is shown where that is another scene's.
     """
@@ -26,9 +29,11 @@ class Condition:
     what: str
     """In words, for help pages."""
     keeps_a_scene: bool
-    """Whether a scene is still to be seen; if not, nothing can be joined to it."""
+    """Whether a scene is still to be seen; if not, no other change of pictures can be joined to it."""
     change: Callable[[Sequence[Item], int], list[Item]]
     """Items and a seed to the changed items, in order."""
+    of_words: bool = False
+    """Whether the prompt is changed and not the pictures."""
 
 
 def with_condition(items: Sequence[Item], name: str, seed: int) -> list[Item]:
@@ -41,26 +46,39 @@ def with_condition(items: Sequence[Item], name: str, seed: int) -> list[Item]:
     for item in items:
         _check_joinable(item, wanted)
     for part in wanted:
-        changed = CONDITIONS[part].change(changed, seed)
+        changed = known_conditions()[part].change(changed, seed)
     return [_named(item, wanted) for item in changed]
+
+
+def known_conditions() -> dict[str, Condition]:
+    """Every condition by its name, in the order in which joined ones are applied."""
+    from deixis.benchmarks.spacenum.interventions import INTERVENTIONS  # which is made of the records below
+
+    return CONDITIONS | INTERVENTIONS
 
 
 def _parts(name: str) -> tuple[str, ...]:
     """The conditions that ``name`` joins, in the order of the table, whatever order they are written in."""
-    given = name.split("+")
+    given, known = name.split("+"), known_conditions()
     for part in given:
-        if part not in CONDITIONS and part != "real":
-            listed = ", ".join(map(repr, (*CONDITIONS, "real")))
+        if part not in known and part != "real":
+            listed = ", ".join(map(repr, (*known, "real")))
             said = f"condition={name!r}" if part == name else f"condition={name!r} holds {part!r}, which"
             raise ValueError(f"{said} is not one of: {listed}.")
     if len(set(given)) < len(given):
         raise ValueError(f"condition={name!r} holds a condition twice; name each once.")
     if len(given) > 1:
-        alone = next((part for part in given if part == "real" or not CONDITIONS[part].keeps_a_scene), None)
+        alone = "real" if "real" in given else _alone([known[part] for part in given])
         if alone is not None:
             why = "changes nothing" if alone == "real" else "leaves no scene that the other could change"
             raise ValueError(f"condition={name!r} contradicts itself: {alone!r} {why}; name it alone.")
-    return tuple(sorted(given, key=["real", *CONDITIONS].index))
+    return tuple(sorted(given, key=["real", *known].index))
+
+
+def _alone(parts: Sequence[Condition]) -> str | None:
+    """The name of a condition that leaves no scene, where another of them would change the pictures too."""
+    of_pictures = [part for part in parts if not part.of_words]
+    return next((part.name for part in of_pictures if not part.keeps_a_scene), None) if len(of_pictures) > 1 else None
 
 
 def _check_all_real(items: Sequence[Item]) -> None:
@@ -70,13 +88,14 @@ def _check_all_real(items: Sequence[Item]) -> None:
 
 
 def _check_joinable(item: Item, wanted: tuple[str, ...]) -> None:
-    if not item.images and item.condition == "real":
+    of_words = all(known_conditions()[part].of_words for part in wanted)
+    if not item.images and item.condition == "real" and not of_words:
         raise ValueError(f"item {item.id!r} has no picture, and a condition changes pictures; leave it out.")
     if item.condition == "real":
         return
-    joined = (*item.condition.split("+"), *wanted)
-    known = [CONDITIONS[part] for part in joined if part in CONDITIONS]
-    if len(known) < len(joined) or len(set(joined)) < len(joined) or not all(part.keeps_a_scene for part in known):
+    joined, table = (*item.condition.split("+"), *wanted), known_conditions()
+    known = [table[part] for part in joined if part in table]
+    if len(known) < len(joined) or len(set(joined)) < len(joined) or _alone(known) is not None:
         raise ValueError(
             f"item {item.id!r} is in condition {item.condition!r} already, to which {'+'.join(wanted)!r} can't be joined; "
             "start from the real items."
@@ -85,7 +104,7 @@ def _check_joinable(item: Item, wanted: tuple[str, ...]) -> None:
 
 def _named(item: Item, wanted: tuple[str, ...]) -> Item:
     before = () if item.condition == "real" else tuple(item.condition.split("+"))
-    condition = "+".join(sorted({*before, *wanted}, key=[*CONDITIONS].index))
+    condition = "+".join(sorted({*before, *wanted}, key=[*known_conditions()].index))
     bare = item.id.removesuffix("+" + item.condition) if before else item.id
     return replace(item, id=f"{bare}+{condition}", condition=condition)
 

@@ -16,8 +16,9 @@ HANDLES = {
     "drawn": "deixis.benchmarks.images:DrawnImage",
     "uniform": "deixis.benchmarks.images:UniformImage",
     "decoloured": "deixis.benchmarks.images:DecolouredImage",
+    "anchored": "deixis.benchmarks.spacenum.anchored:AnchoredImage",
     "room": "deixis.benchmarks.spacenum.transition:RoomImage",
-    "layout": "deixis.benchmarks.spacenum.layout:LayoutImage",
+    "layout": "deixis.benchmarks.spacenum.layout_picture:LayoutImage",
 }
 """Where each class is, by its name in ``items.jsonl``. Loaded when a picture of the class is made again."""
 

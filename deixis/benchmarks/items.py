@@ -153,7 +153,8 @@ class Items:
         """The same questions with the pictures changed; ids get the condition's name behind a plus sign.
 
         ``blank`` is uniform grey, ``black`` black, ``text_only`` no picture at all, ``shuffled`` the picture of another scene,
-        ``decoloured`` shades of grey; ``"shuffled+decoloured"`` is both, and ``"real"`` changes nothing. Truth, targets
+        ``decoloured`` shades of grey; ``"shuffled+decoloured"`` is both, and ``"real"`` changes nothing. The interventions of
+        ``dx.interventions``, which need items with more truth, are conditions too. Truth, targets
         and groups stay those of the original scene, so that conditions line up item by item. Boxes and nuisances stay too, but
         are those of the picture that is shown where it is another scene's (its name is in the group ``shown``); without any
         picture there are no boxes, and the marks ``<image>`` are taken out of the prompt.

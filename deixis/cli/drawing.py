@@ -39,9 +39,9 @@ def benchmark_items(name: str, choice: MemoryGameChoice, conditions: Sequence[st
 
 def condition_names() -> tuple[str, ...]:
     """Every condition that a command may name."""
-    from deixis.benchmarks.conditions import CONDITIONS
+    from deixis.benchmarks.conditions import known_conditions
 
-    return ("real", *CONDITIONS)
+    return ("real", *known_conditions())
 
 
 def draw(items: "Items", workers: int) -> None:

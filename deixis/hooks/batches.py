@@ -11,10 +11,8 @@ from torch import Tensor
 from deixis.benchmarks import Item
 from deixis.hooks.errors import NeverFiredError, NoSuchSiteError, TokenCountError
 from deixis.models import VLM
-from deixis.models.layout import Layout
+from deixis.models.layout import PICTURE_ROLES, Layout
 from deixis.models.sites import SITES
-
-_PICTURED = ("image", "object", "background")
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ def laid_over(role: str, receiver: Batch, donor: Batch, site: str = "resid") -> 
         NeverFiredError: It has none.
         NoSuchSiteError: The role has no tokens at this site.
     """
-    if SITES[site].vision and role.partition(":")[0] not in _PICTURED:
+    if SITES[site].vision and role.partition(":")[0] not in PICTURE_ROLES:
         raise NoSuchSiteError(f"role {role!r} has no rows at {site}, which is inside the vision tower; use 'image' or 'object'.")
     parts = [_pair(role, receiver, donor, site, row) for row in range(len(receiver.items))]
     return Where(torch.cat([mine for mine, _ in parts])), Where(torch.cat([given for _, given in parts]))
@@ -134,7 +132,7 @@ def laid_over(role: str, receiver: Batch, donor: Batch, site: str = "resid") -> 
 def _pair(role: str, receiver: Batch, donor: Batch, site: str, row: int) -> tuple[Int[Tensor, " token"], Int[Tensor, " token"]]:
     item, source = receiver.items[row], donor.items[row]
     kind = role.partition(":")[0]
-    if kind not in _PICTURED:
+    if kind not in PICTURE_ROLES:
         mine, given = (
             batch.tokens(role, row).nonzero()[:, 0] + row * batch.inputs["input_ids"].shape[1] for batch in (receiver, donor)
         )
@@ -150,9 +148,8 @@ def _pair(role: str, receiver: Batch, donor: Batch, site: str, row: int) -> tupl
                 f"{item.id!r} {receiver.grids[row]}, so role {role!r} can't be laid over; give pictures of the same size."
             )
         mine, given = receiver.rows(role, site, row), donor.rows(role, site, row)
-        named = role.replace("background", "object")
-        chosen = receiver.pictured(named, site, row) | donor.pictured(named, site, row)
-        chosen = ~chosen if kind == "background" else chosen
+        one, other = (batch.pictured(role, site, row) for batch in (receiver, donor))
+        chosen = one & other if kind == "background" else one | other
         mine, given = mine[chosen], given[chosen]
     if not len(mine):
         raise _no_token(role, item)

@@ -3,18 +3,18 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from deixis.models import VLM
+from deixis.models.layout import PICTURE_ROLES
 from deixis.models.sites import SITES
 
 SINGLE_ROLES = ("answer", "bos")
 """Roles of exactly one token: nothing is averaged, so the model's own dtype is kept."""
-_PICTURE_ROLES = ("image", "object", "background")
-_MANY_ROLES = (*_PICTURE_ROLES, "text")
+_MANY_ROLES = (*PICTURE_ROLES, "text")
 
 
 def roles_of(site: str, roles: Sequence[str]) -> tuple[str, ...]:
     """Those of ``roles`` that ``site`` can have: the vision tower knows no positions, so only the roles of pictures."""
     if site in SITES and SITES[site].vision:
-        return tuple(role for role in roles if role.partition(":")[0] in _PICTURE_ROLES)
+        return tuple(role for role in roles if role.partition(":")[0] in PICTURE_ROLES)
     return tuple(roles)
 
 
@@ -30,14 +30,14 @@ def chosen_roles(roles: Sequence[str], sites: Sequence[str]) -> tuple[str, ...]:
         raise ValueError(f"roles={roles!r} must be a non-empty list of: {allowed}.")
     for role in roles:
         base, _, number = role.partition(":")
-        numbered = base in _PICTURE_ROLES and number.isascii() and number.isdigit()
+        numbered = base in PICTURE_ROLES and number.isascii() and number.isdigit()
         if role not in (*SINGLE_ROLES, *_MANY_ROLES) and not numbered:
             raise ValueError(f"roles holds {role!r}, which is not one of: {allowed}.")
     possible = {role for site in sites for role in roles_of(site, roles)}
     homeless = [role for role in roles if role not in possible]
     bare = [site for site in sites if not roles_of(site, roles)]
     if homeless or bare:
-        names = ", ".join(map(repr, _PICTURE_ROLES))
+        names = ", ".join(map(repr, PICTURE_ROLES))
         which = f"roles holds {homeless[0]!r}" if homeless else f"roles={tuple(roles)!r} holds none of a picture's"
         raise ValueError(f"{which}; {(bare or sites)[0]} is in the vision tower, which has only: {names}, or one picture's.")
     return tuple(dict.fromkeys(roles))

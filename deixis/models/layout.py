@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from deixis.benchmarks import Item
+from deixis.benchmarks import Box, Item
 
 Grid = tuple[int, int]
 """Rows and columns of image tokens."""
@@ -17,6 +17,12 @@ Area = tuple[float | int, float | int, float | int, float | int]
 """Left, top, right and bottom in pixels."""
 VISION_SITES = ("vision", "merger_in", "merger_out")
 """Sites whose rows a layout relates to image tokens."""
+ANCHOR_ROLES = ("anchor_a", "anchor_b")
+"""Roles that are named like the boxes they stand for: the two objects that define a layout's coordinate frame."""
+PICTURE_ROLES = ("image", "object", "background", *ANCHOR_ROLES)
+"""Roles of image tokens; each also of one picture (``image:0``)."""
+_ANCHOR = "anchor_"
+"""What begins the names of boxes that are no ``object``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,26 +112,39 @@ class Layout:
         return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.long)
 
     def token_roles(self, items: Sequence[Item]) -> dict[str, Bool[Tensor, " token"]]:
-        """``image``, ``object`` and ``background`` over the image tokens, of all pictures and of each (``image:0``, ...).
+        """:data:`PICTURE_ROLES` over the image tokens, of all pictures and of each (``image:0``, ...).
 
-        ``object`` tokens show some of the area of one of the item's boxes, ``background`` are the others.
+        ``object`` tokens show some of the area of one of the item's boxes, those of anchors left out; ``anchor_a`` and
+        ``anchor_b`` are those of the boxes of these names, and ``background`` tokens show nothing of any box. A token may show
+        both an object and an anchor.
         """
-        image = torch.ones(len(self.boxes), dtype=torch.bool)
-        objects = self._objects(items)
-        roles = {"image": image, "object": objects, "background": ~objects}
-        for number in range(max(self.images_per_item, default=0)):
-            mine = self.number == number
-            roles |= {f"image:{number}": mine, f"object:{number}": objects & mine, f"background:{number}": mine & ~objects}
-        return roles
+        boxes = [(row, box) for row, item in enumerate(items) for box in item.objects]
+        under, names = self._under(boxes), [box.name for _, box in boxes]
 
-    def _objects(self, items: Sequence[Item]) -> Bool[Tensor, " token"]:
+        def any_of(chosen: list[bool]) -> Bool[Tensor, " token"]:
+            return under[torch.tensor(chosen, dtype=torch.bool)].any(dim=0)
+
+        roles = {
+            "image": torch.ones(len(self.boxes), dtype=torch.bool),
+            "object": any_of([not name.startswith(_ANCHOR) for name in names]),
+            "background": ~under.any(dim=0),
+        }
+        roles |= {role: any_of([name == role for name in names]) for role in ANCHOR_ROLES}
+        pictures = range(max(self.images_per_item, default=0))
+        return roles | {f"{role}:{k}": roles[role] & (self.number == k) for k in pictures for role in PICTURE_ROLES}
+
+    def _under(self, boxes: Sequence[tuple[int, Box]]) -> Bool[Tensor, "box token"]:
+        """Which tokens show some of the area of each box; boxes with the batch rows of their items."""
         left, top, right, bottom = self.boxes.unbind(dim=1)  # comparisons with NaN are false
-        objects = torch.zeros(len(self.boxes), dtype=torch.bool)
-        for row, item in enumerate(items):
-            for box in item.objects:
-                inside = (left < box.right) & (right > box.left) & (top < box.bottom) & (bottom > box.top)
-                objects |= inside & (self.item == row) & (self.number == box.image)
-        return objects
+        corners = torch.tensor([(b.left, b.top, b.right, b.bottom) for _, b in boxes], dtype=torch.float64).reshape(-1, 4, 1)
+        inside = (left < corners[:, 2]) & (right > corners[:, 0]) & (top < corners[:, 3]) & (bottom > corners[:, 1])
+        place = torch.tensor([(row, box.image) for row, box in boxes], dtype=torch.long).reshape(-1, 2, 1)
+        return inside & (self.item == place[:, 0]) & (self.number == place[:, 1])
+
+
+def object_boxes(item: Item) -> list[Box]:
+    """The item's boxes without those of anchors: what the role ``object`` stands for."""
+    return [box for box in item.objects if not box.name.startswith(_ANCHOR)]
 
 
 def edges(n: int, merge: int = 1, before: int = 0) -> Int[np.ndarray, " edge"]:

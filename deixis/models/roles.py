@@ -17,8 +17,8 @@ def token_roles(
 
     ``answer``: the last position, which predicts the answer's first token. ``bos``: the first position that is no padding.
     ``image``: every image token. ``object``: image tokens whose patch overlaps an object's box in the picture it was marked in;
-    ``background``: the other image tokens. ``text``: the rest. ``image:0``, ``object:0``, ``background:0`` and so on are those of
-    one picture of an item.
+    ``anchor_a`` and ``anchor_b``: the same for boxes of these names, which are no ``object``; ``background``: image tokens that
+    overlap no box. ``text``: the rest. ``image:0``, ``object:0``, ``anchor_a:0`` and so on are those of one picture of an item.
 
     Args:
         inputs: A left-padded batch with ``input_ids`` and ``attention_mask``.

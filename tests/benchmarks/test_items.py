@@ -82,3 +82,14 @@ def test_the_frame_has_a_row_per_item_and_a_column_per_quantity():
     assert {"scene", "distance_m", "x_m", "brightness", "truth", "condition"} <= set(frame)
     assert frame["distance_m"].isna().tolist() == [False, True]
     assert list(Items([]).to_frame()) == ["id", "benchmark", "task", "language", "condition", "truth"]
+
+
+def test_what_later_items_hold_leaves_fingerprints_of_earlier_ones_as_they_were():
+    """The fingerprint and the JSON of ITEM as the version before options had texts wrote them."""
+    assert Items([ITEM]).fingerprint == "d026b0adf4774d8857f2f98fbc07937f421c1c1b0066ab68d4cc8b5e310857dc"
+    assert set(ITEM.seen()["options"][0]) == {"label", "forms", "term", "value"}
+    assert "facts" not in ITEM.seen()
+    told = replace(ITEM, facts={"poses": [1.5]}, options=(Option(label="A", forms=("A",), text="50 degrees", kind="correct"),))
+    assert told.seen()["facts"] == {"poses": [1.5]}
+    assert told.seen()["options"][0]["text"] == "50 degrees"
+    assert Items([told]).fingerprint != Items([ITEM]).fingerprint

@@ -56,6 +56,22 @@ def test_a_saved_set_comes_back_with_its_fingerprint(tmp_path):
     assert load_items(back.save(tmp_path / "again")).fingerprint == items.fingerprint
 
 
+def test_facts_and_what_stands_behind_letters_come_back(tmp_path):
+    facts = {"poses": [{"yaw_deg": 0.1 + 0.2, "at": [1, 2.5, -1e-17]}], "shown": ["both"], "none": None, "yes": True}
+    options = (
+        Option(label="A", forms=("A",), text="50 degrees", kind="correct", value=50.0),
+        Option(label="B", forms=("B",), text="x"),
+    )
+    item = replace(RICH, facts=facts, options=options, truth="A")
+    for back in (load_items(Items([item]).save(tmp_path / "set"))[0], items_from_jsonl(items_to_jsonl(Items([item])))[0]):
+        assert back.facts == facts
+        assert back.options == options
+    with pytest.raises(ItemsError, match=r"item 'a/1' has facts that JSON does not know \(.*set.*\); use plain numbers"):
+        items_to_jsonl(Items([replace(item, facts={"poses": {1.0}})]))
+    with pytest.raises(ItemsError, match="holds an infinite number or NaN in a box, an option or its facts; make it finite"):
+        items_to_jsonl(Items([replace(item, facts={"poses": [float("inf")]})]))
+
+
 def test_each_picture_is_written_once_under_its_hash(saved):
     names = sorted(path.name for path in (saved / "images").iterdir())
     assert names == sorted(f"{image.sha256}.png" for image in RICH.images[:2])
@@ -149,6 +165,9 @@ def test_a_picture_of_an_unknown_class_cannot_go_into_a_run():
             r"line 2 \(item 'b'\): the image path 'a{56}\.\.\. can't be used|the image 'a{56}\.\.\. is missing",
         ),
         ({"options": [{"label": "A", "forms": ["A", ""]}]}, r"line 2 \(item 'b'\): options.forms is empty"),
+        ({"facts": [1]}, r"facts is \[1\], not an object"),
+        ({"options": [{"label": "A", "text": 3}]}, "options.text is 3, not a string"),
+        ({"options": [{"label": "A", "kind": " "}]}, "options.kind is empty"),
         ({"targets": [1]}, r"targets is \[1\], not an object"),
         ({"groups": {"scene": 3}}, "groups.scene is 3, not a string"),
         ({"objects": [{"name": "a", "left": 5, "top": 0, "right": 1, "bottom": 1}]}, "left and top come first"),

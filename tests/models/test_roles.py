@@ -10,9 +10,12 @@ from PIL import Image
 
 from deixis.benchmarks import Box, Item
 from deixis.benchmarks.images import FileImage, UniformImage
-from deixis.models import VLM
+from deixis.hooks import Watch
+from deixis.models import VLM, load
 from deixis.models.layout import Layout, PictureLayout, grid_boxes
 from deixis.models.roles import token_roles
+from tests.models.pictures import inverted, noise, shown
+from tests.models.tiny import tiny_vlm
 from tests.toys import SIDE, toy_item, toy_items, toy_vlm
 
 
@@ -112,3 +115,64 @@ def test_a_pictures_own_role_does_not_depend_on_the_rest_of_the_batch(vlm: VLM) 
     roles = vlm.token_roles(vlm.prepare(single), single)
     assert torch.equal(roles["image:0"], roles["image"])
     assert torch.equal(roles["object:0"], roles["object"])
+
+
+ANCHORED = (
+    Box(name="anchor_a", left=3.0, top=4.0, right=20.0, bottom=20.0),
+    Box(name="anchor_b", left=40.0, top=40.0, right=60.0, bottom=60.0, image=1),
+    Box(name="target", left=36.0, top=3.0, right=60.0, bottom=20.0, image=1),
+)
+
+
+@pytest.mark.parametrize("name", ["pico", "Gemma3ForConditionalGeneration"])
+def test_anchors_are_roles_of_their_own_and_no_object(name: str) -> None:
+    """Second route: invert one box's pixels at a time and see which image tokens' pixels change."""
+    vlm = load("pico", check=False) if name == "pico" else tiny_vlm(name)
+    pictures = [noise(SIDE, SIDE), noise(SIDE, SIDE, 1)]
+    item = replace(shown(pictures), objects=ANCHORED)
+    inputs = vlm.prepare([item])
+    roles, layout = vlm.token_roles(inputs, [item]), vlm.layout(inputs, [item])
+    under = {}
+    for box in ANCHORED:
+        painted = [inverted(p, box.left, box.top, box.right, box.bottom) if k == box.image else p for k, p in enumerate(pictures)]
+        different = [(a.pixels != b.pixels).any(axis=2) for a, b in zip(pictures, painted, strict=True)]
+        shows = [
+            not np.isnan(edges).any() and different[k][_pixels(edges)].any()
+            for edges, k in zip(layout.boxes.numpy(), layout.number.tolist(), strict=True)
+        ]
+        under[box.name] = torch.tensor(shows)
+    of_tokens = {role: mask[0][roles["image"][0]] for role, mask in roles.items()}
+    assert torch.equal(of_tokens["object"], under["target"])
+    assert torch.equal(of_tokens["anchor_a"], under["anchor_a"])
+    assert torch.equal(of_tokens["anchor_b"], under["anchor_b"])
+    assert torch.equal(of_tokens["background"], ~(under["target"] | under["anchor_a"] | under["anchor_b"]))
+    assert torch.equal(of_tokens["anchor_a:0"], under["anchor_a"])
+    assert torch.equal(of_tokens["anchor_b:1"], under["anchor_b"])
+    assert not of_tokens["anchor_a:1"].any()
+    assert not of_tokens["anchor_b:0"].any()
+    assert of_tokens["anchor_a"].any()
+    assert of_tokens["anchor_b"].any()
+
+
+def _pixels(edges: np.ndarray) -> tuple[slice, slice]:
+    left, top, right, bottom = edges
+    return slice(int(np.floor(top)), int(np.ceil(bottom))), slice(int(np.floor(left)), int(np.ceil(right)))
+
+
+def test_an_anchor_holds_what_an_object_in_its_place_would_hold_in_the_decoder_and_the_tower(vlm: VLM) -> None:
+    anchor = replace(toy_item(0), objects=(ANCHORED[0],))
+    thing = replace(anchor, objects=(replace(ANCHORED[0], name="sofa"),))
+    seen = {}
+    for name, item in (("anchor", anchor), ("thing", thing)):
+        with Watch(vlm, sites=("resid", "merger_out"), layers="all", roles=("anchor_a:0", "object", "anchor_b")) as watch:
+            inputs = vlm.prepare([item])
+            watch.expect(inputs, [item])
+            vlm.model(**inputs)
+            seen[name] = watch.read()
+    for site in ("resid", "merger_out"):
+        as_anchor, as_thing = (seen[name][site, 0, role].values for name, role in (("anchor", "anchor_a:0"), ("thing", "object")))
+        assert torch.equal(as_anchor, as_thing)
+        assert not as_anchor.isnan().any()
+        assert seen["anchor"][site, 0, "object"].values.isnan().all()
+        assert seen["thing"][site, 0, "anchor_a:0"].values.isnan().all()
+        assert seen["thing"][site, 0, "anchor_b"].values.isnan().all()

@@ -5,7 +5,6 @@ from importlib import import_module
 
 from deixis.benchmarks.items import Items
 from deixis.benchmarks.names import checked_names, checked_whole
-from deixis.benchmarks.spacenum.options import cyclic_permutations as cyclic_permutations
 from deixis.benchmarks.spacenum.prompts import DIRECTIONS
 
 KINDS = ("transition", "layout")

@@ -141,10 +141,16 @@ def _shifted(item: Item, shift: int) -> Item:
     truth = None if item.truth is None else item.options[(_place(item, item.truth) + shift) % k].label
     groups = {**item.groups, "permutation": str(shift)} | ({} if truth is None else {"letter": truth})
     facts = _listed_facts(item.facts, _PER_OPTION, source, k)
-    moved = replace(item, id=f"{item.id}/p{shift}", options=options, truth=truth, groups=groups, facts=facts)
+    moved = replace(item, id=_permuted_id(item, shift), options=options, truth=truth, groups=groups, facts=facts)
     if not pictured:
         return replace(moved, prompt=with_option_texts(item, [str(option.text) for option in options]))
     return _with_moved_pictures(moved, pictured, source)
+
+
+def _permuted_id(item: Item, shift: int) -> str:
+    """The permutation stands before the condition, whichever of the two was made first."""
+    condition = "" if item.condition == "real" else f"+{item.condition}"
+    return f"{item.id.removesuffix(condition)}/p{shift}{condition}"
 
 
 def pictures_of_options(item: Item) -> list[int]:

@@ -7,6 +7,11 @@ from deixis.benchmarks.items import IMAGE_MARK, Option
 DIRECTIONS = ("num2space", "space2num")
 """From numbers to pictures, from pictures to numbers."""
 ANSWER_LINE = "Answer with the letter of the right option only."
+THINK_LINE = (
+    "Reason step by step inside <think> and </think> first, comparing the options with one another. "
+    "Then write 'Answer:' and the letter of the right option."
+)
+NO_THINK_LINE = "Do not reason or explain: answer at once, with the letter of the right option only."
 _UNITS = {"m": "meters", "deg": "degrees"}
 _AXES = {
     "1D": "Along one axis, each object has the two numbers where it begins and ends, in meters.",
@@ -16,7 +21,7 @@ _AXES = {
 """How to read a map's entries."""
 
 
-def magnitude_text(value: float, unit: str) -> str:
+def magnitude_text(value: float | int, unit: str) -> str:
     """``0.4 meters``, ``50 degrees``: metres with one decimal or as many as it takes.
 
     Raises:
@@ -80,7 +85,7 @@ def layout_prompt(
     """
     _check_direction(direction)
     if map not in _AXES:
-        raise ValueError(f"map={map!r} is not one of: {', '.join(map_ for map_ in _AXES)}.")
+        raise ValueError(f"map={map!r} is not one of: {', '.join(repr(known) for known in _AXES)}.")
     origin = frame or (
         f"The origin is at a corner of the {names['anchor_a']}, and the x axis points from there towards the {names['anchor_b']}."
     )
