@@ -14,6 +14,8 @@ from deixis.activations.recording import record as record
 from deixis.activations.recording import repair as repair
 from deixis.activations.run import Run as Run
 from deixis.activations.run import open_run as open_run
+from deixis.activations.sampling import SampledAnswers as SampledAnswers
+from deixis.activations.sampling import sample_answers as sample_answers
 
 __all__ = [
     "DamagedShardError",
@@ -23,6 +25,7 @@ __all__ = [
     "NotARunError",
     "Run",
     "RunError",
+    "SampledAnswers",
     "SchemaError",
     "SettingsError",
     "UnfinishedRunError",
@@ -30,4 +33,5 @@ __all__ = [
     "open_run",
     "record",
     "repair",
+    "sample_answers",
 ]
