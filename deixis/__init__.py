@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from deixis.analyses import prior_correction as prior_correction
     from deixis.analyses import probe_direction as probe_direction
     from deixis.analyses import probe_geometry as probe_geometry
+    from deixis.analyses import reasoning_tags as reasoning_tags
     from deixis.analyses import report as report
     from deixis.analyses import run_edits as run_edits
     from deixis.analyses import scene_kinds as scene_kinds
@@ -90,6 +91,7 @@ _ROOMS = {
         "prior_correction",
         "probe_direction",
         "probe_geometry",
+        "reasoning_tags",
         "report",
         "run_edits",
         "scene_kinds",

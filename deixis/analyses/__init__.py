@@ -17,6 +17,9 @@ from deixis.analyses.attribution import plot_attribution as plot_attribution
 from deixis.analyses.behaviour import Behaviour as Behaviour
 from deixis.analyses.behaviour import behaviour as behaviour
 from deixis.analyses.behaviour import plot_behaviour as plot_behaviour
+from deixis.analyses.choices import Choices as Choices
+from deixis.analyses.choices import choices as choices
+from deixis.analyses.choices_plot import plot_choices as plot_choices
 from deixis.analyses.collapse import AttentionCollapse as AttentionCollapse
 from deixis.analyses.collapse import attention_collapse as attention_collapse
 from deixis.analyses.collapse_rule import CollapseRule as CollapseRule
@@ -58,6 +61,9 @@ from deixis.analyses.patch_sweep import plot_patch_sweep as plot_patch_sweep
 from deixis.analyses.prior import PriorCorrection as PriorCorrection
 from deixis.analyses.prior import plot_prior_correction as plot_prior_correction
 from deixis.analyses.prior import prior_correction as prior_correction
+from deixis.analyses.reasoning_tags import ReasoningTags as ReasoningTags
+from deixis.analyses.reasoning_tags import plot_reasoning_tags as plot_reasoning_tags
+from deixis.analyses.reasoning_tags import reasoning_tags as reasoning_tags
 from deixis.analyses.report import report as report
 from deixis.analyses.run_edits import EditedRun as EditedRun
 from deixis.analyses.run_edits import plot_run_edits as plot_run_edits
@@ -74,6 +80,10 @@ from deixis.analyses.sensitivity import plot_distance_sensitivity as plot_distan
 from deixis.analyses.site_sweep import SiteSweep as SiteSweep
 from deixis.analyses.site_sweep import plot_site_sweep as plot_site_sweep
 from deixis.analyses.site_sweep import site_sweep as site_sweep
+from deixis.analyses.spacenum_columns import published_scores as published_scores
+from deixis.analyses.spacenum_plot import plot_spacenum_scores as plot_spacenum_scores
+from deixis.analyses.spacenum_scores import SpaceNumScores as SpaceNumScores
+from deixis.analyses.spacenum_scores import spacenum_scores as spacenum_scores
 from deixis.analyses.steer_sweep import SteerSweep as SteerSweep
 from deixis.analyses.steer_sweep import plot_steer_sweep as plot_steer_sweep
 from deixis.analyses.steer_sweep import steer_sweep as steer_sweep
@@ -91,6 +101,7 @@ __all__ = [
     "Attribution",
     "Behaviour",
     "BestLayer",
+    "Choices",
     "CollapseRule",
     "Comparison",
     "Coordinates",
@@ -107,9 +118,11 @@ __all__ = [
     "PatchSweep",
     "PriorCorrection",
     "ProbeGeometry",
+    "ReasoningTags",
     "SceneKinds",
     "ScoringAgreement",
     "SiteSweep",
+    "SpaceNumScores",
     "SteerSweep",
     "Transfer",
     "TunedLens",
@@ -119,6 +132,7 @@ __all__ = [
     "attention_summary",
     "attribution",
     "behaviour",
+    "choices",
     "compare",
     "contrast_direction",
     "decision_layers",
@@ -138,6 +152,7 @@ __all__ = [
     "plot_attention_map",
     "plot_attribution",
     "plot_behaviour",
+    "plot_choices",
     "plot_comparison",
     "plot_coordinates",
     "plot_decision_layers",
@@ -150,21 +165,26 @@ __all__ = [
     "plot_patch_sweep",
     "plot_prior_correction",
     "plot_probe_geometry",
+    "plot_reasoning_tags",
     "plot_run_edits",
     "plot_scene_kinds",
     "plot_scoring_agreement",
     "plot_site_sweep",
+    "plot_spacenum_scores",
     "plot_steer_sweep",
     "plot_transfer",
     "plot_tuned_lens",
     "prior_correction",
     "probe_direction",
     "probe_geometry",
+    "published_scores",
+    "reasoning_tags",
     "report",
     "run_edits",
     "scene_kinds",
     "scoring_agreement",
     "site_sweep",
+    "spacenum_scores",
     "steer_sweep",
     "transfer",
     "tuned_lens",

@@ -14,14 +14,18 @@ from jaxtyping import Float
 
 from deixis.analyses.behaviour_plot import plot_behaviour
 from deixis.analyses.behaviour_scores import Cell, Drawing, cells_of, expected_shares, judged_answers, score_rows
+from deixis.analyses.choices import Choices, choices
 from deixis.analyses.distributions import interval, option_table
 from deixis.analyses.reference import Reference, read_reference, synthetic_reference
+from deixis.benchmarks.judge_letters import is_lettered
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
     from deixis.activations import Run
+    from deixis.activations.sampling import SampledAnswers
+    from deixis.models import VLM
 
 PRIOR_FLOOR = 0.02
 """No blank share counts as less than this in the prior correction: dividing by 0.001 would make a distribution of noise."""
@@ -105,8 +109,61 @@ def behaviour(
     min_items: int | None = None,
     n_boot: int = 2000,
     seed: int = 0,
+    vlm: "VLM | None" = None,
+    sampled: "SampledAnswers | None" = None,
+) -> "Behaviour | Choices":
+    """Describe a run's answers and compare them with a reference, or with the truth.
+
+    A run of multiple-choice items (options A, B, ... and one of them right) is scored by :func:`deixis.analyses.choices.choices`,
+    which ``vlm`` and ``sampled`` are for; any other run by :func:`term_behaviour`, which the rest is for.
+
+    Args:
+        run: With items whose options carry terms, items with a truth, or both; or with multiple-choice items alone.
+        reference: None; ``"synthetic"`` (the bundled models' made-up speaker, not human data); or a CSV file of people's
+            proportions with the columns ``language,region,term,proportion,n``.
+        base: Of the logarithm; the published distances do not name theirs.
+        answers: ``"all"`` real items, or those alone whose written answer is ``"recognised"``, as published.
+        min_items: Cells of fewer items are NaN; None for 1, or :data:`MIN_RECOGNISED` where only recognised items are taken.
+        n_boot: Bootstrap draws.
+        seed: Of the bootstrap, the noise floor and the halves.
+        vlm: The run's model, to score the options' texts as whole strings too.
+        sampled: What :func:`deixis.sample_answers` drew for the run's items.
+
+    Raises:
+        ValueError: What the two raise; a run that mixes multiple choice with other items; or an argument that is for the other
+            kind of run.
+    """
+    lettered = [is_lettered(item) for item in run.items]
+    if any(lettered) and not all(lettered):
+        raise ValueError(
+            f"{sum(lettered)} of the run's {len(lettered)} items are multiple choice and the others are not; record them apart, "
+            "or score those alone with deixis.analyses.choices.choices(run)."
+        )
+    if any(lettered):
+        _check_idle("a multiple-choice run", {"reference": reference is not None, "answers": answers != "all"})
+        _check_idle("a multiple-choice run", {"min_items": min_items is not None, "base": base != 2.0})
+        return choices(run, vlm=vlm, sampled=sampled, n_boot=n_boot, seed=seed)
+    _check_idle("a run without multiple-choice items", {"vlm": vlm is not None, "sampled": sampled is not None})
+    return term_behaviour(run, reference, base=base, answers=answers, min_items=min_items, n_boot=n_boot, seed=seed)
+
+
+def _check_idle(what: str, given: dict[str, bool]) -> None:
+    for name, is_given in given.items():
+        if is_given:
+            raise ValueError(f"{name} changes nothing in {what}; leave it out.")
+
+
+def term_behaviour(
+    run: "Run",
+    reference: str | Path | None = None,
+    *,
+    base: float = 2.0,
+    answers: str = "all",
+    min_items: int | None = None,
+    n_boot: int = 2000,
+    seed: int = 0,
 ) -> Behaviour:
-    """Describe a run's answers and compare them with a reference.
+    """Describe a run's answers and compare them with a reference; see :func:`behaviour`.
 
     Args:
         run: With items whose options carry terms, items with a truth, or both.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from deixis.analyses.behaviour import ANSWERS, MIN_RECOGNISED, Behaviour, behaviour
+from deixis.analyses.behaviour import ANSWERS, MIN_RECOGNISED, Behaviour, term_behaviour
 from deixis.analyses.behaviour_plot import plot_behaviour
 from deixis.analyses.style import SERIES, axes, language_name
 
@@ -205,7 +205,7 @@ def compare(
     for run in runs:
         for answers in ANSWERS:
             least = min_recognised if answers == "recognised" else None
-            found.append((answers, behaviour(run, reference, answers=answers, min_items=least, n_boot=n_boot, seed=seed)))
+            found.append((answers, term_behaviour(run, reference, answers=answers, min_items=least, n_boot=n_boot, seed=seed)))
     spoken = frozenset(item.language for item in _demonstratives(runs[0]))
     scores = pd.concat([one.scores().assign(answers=answers) for answers, one in found], ignore_index=True)
     scores = scores[scores["language"].isin(spoken)].reset_index(drop=True)

@@ -107,7 +107,7 @@ def find(
     """
     import pandas as pd
 
-    from deixis.analyses.behaviour import behaviour
+    from deixis.analyses.behaviour import term_behaviour
     from deixis.analyses.encoding_gap import encoding_gap
     from deixis.probes.power import told_of_few
 
@@ -123,7 +123,7 @@ def find(
         say("following the logits")
         lenses, without_lens = _lenses(runs, vlms or {})
         say("comparing the answers")
-        behaviours = [behaviour(run, reference=reference) for run in runs]
+        behaviours = [term_behaviour(run, reference=reference) for run in runs]
         say("weighing encoding against use")
         gap = encoding_gap(list(runs), patches=list(patches) or None)
     return Findings(

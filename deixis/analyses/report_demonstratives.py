@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from deixis.analyses.behaviour import behaviour
+from deixis.analyses.behaviour import term_behaviour
 from deixis.analyses.findings import Findings
 from deixis.analyses.prior import prior_correction
 from deixis.analyses.report_figures import plain, titled
@@ -63,7 +63,7 @@ def _with_distances(table: "pd.DataFrame", run: "Run", reference: str | None, re
     """The table with the distances of recognised and of all answers."""
     for answers in ("recognised", "all"):
         try:
-            scores = behaviour(run, reference, answers=answers, n_boot=_N_BOOT).scores()
+            scores = term_behaviour(run, reference, answers=answers, n_boot=_N_BOOT).scores()
         except ValueError as refused:
             reasons.append(f"{run.settings['model']}: {refused}")
             continue

@@ -10,6 +10,7 @@ from deixis.benchmarks.images import FileImage, ImageHandle
 if TYPE_CHECKING:
     from deixis.activations import Run
     from deixis.benchmarks import Item
+    from deixis.models import VLM
 
 NETWORK = ("weights", "dtype", "revision")
 """Settings of a run that tell one network from another of the same name."""
@@ -51,6 +52,18 @@ def refuse_other_networks(runs: "Sequence[Run]") -> None:
                 f"({runs[0].info.get(name)} and {run.info.get(name)}): vectors of different networks can't be put together; pass "
                 "runs of one network."
             )
+
+
+def refuse_other_weights(run: "Run", vlm: "VLM") -> None:
+    """Refuse a model that is not the one that was recorded, whatever its name.
+
+    Raises:
+        ValueError: The weights differ from those of the run.
+    """
+    from deixis.activations.settings import weights_fingerprint
+
+    if run.info.get("weights") not in (None, weights_fingerprint(vlm.model)):
+        raise ValueError(f"the run was recorded with other weights than those of {vlm.name}; pass the model that was recorded.")
 
 
 def refuse_other_items(items: "Sequence[Item]", others: "Sequence[Item]") -> None:

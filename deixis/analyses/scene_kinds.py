@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deixis.analyses.behaviour import behaviour
+from deixis.analyses.behaviour import term_behaviour
 from deixis.analyses.layer_sweep import layer_sweep
 from deixis.analyses.sensitivity import distance_sensitivity
 from deixis.analyses.style import SERIES, axes, language_name
@@ -117,7 +117,7 @@ def _slopes(frame: "pd.DataFrame") -> list[dict[str, object]]:
 
 
 def _distances(run: "Run", reference: "str | Path", n_boot: int, seed: int) -> list[dict[str, object]]:
-    scores = behaviour(run, reference, n_boot=n_boot, seed=seed).scores()
+    scores = term_behaviour(run, reference, n_boot=n_boot, seed=seed).scores()
     return [
         {"language": r.language, "measure": "js_distance", "value": r.js_distance, "low": r.low, "high": r.high, "n": r.n_scored}
         for r in scores[scores["region"] == "mean"].itertuples()
