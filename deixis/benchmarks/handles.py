@@ -17,7 +17,7 @@ HANDLES = {
     "uniform": "deixis.benchmarks.images:UniformImage",
     "decoloured": "deixis.benchmarks.images:DecolouredImage",
     "anchored": "deixis.benchmarks.spacenum.anchored:AnchoredImage",
-    "room": "deixis.benchmarks.spacenum.transition:RoomImage",
+    "room": "deixis.benchmarks.spacenum.rooms:RoomImage",
     "layout": "deixis.benchmarks.spacenum.layout_picture:LayoutImage",
 }
 """Where each class is, by its name in ``items.jsonl``. Loaded when a picture of the class is made again."""

@@ -46,27 +46,40 @@ class AirLight:
         sent = _SurfaceLight(scene, tracer, hits)
         self.cube = np.zeros((len(points), 6, 3), F)
         for _ in range(_BOUNCES):
-            arriving = sent.fixed + sent.albedo * self.at(hits.point, hits.normal)
+            arriving = sent.fixed + sent.albedo * self._near(hits)
             arriving[~hits.found] = F(scene.ambient)
             self.cube = self._filled(_cubes(arriving.reshape(len(points), _RAYS, 3), directions))
 
     def at(self, point: Float[np.ndarray, "n xyz"], normal: Float[np.ndarray, "n xyz"]) -> Colours:
-        """Light that arrives at surfaces with these normals, over pi."""
-        place = (point + normal * F(_OFF_SURFACE_M) - self._low) / self._step
-        place = np.clip(place, 0, (self._counts - 1 - 1e-3).astype(F))
+        """Light that arrives at surfaces with these normals, over pi; interpolated between the grid's points."""
+        place = self._place(point, normal)
         cell = np.floor(place).astype(int)
-        share = place - cell
-        square = normal * normal
-        face = [2 * axis + (normal[:, axis] < 0) for axis in range(3)]
-        total = np.zeros((len(point), 3), F)
+        share, total = place - cell, np.zeros((len(point), 3), F)
         for step in product((0, 1), repeat=3):
             weight = np.ones(len(point), F)
             for axis in range(3):
                 weight = weight * (share[:, axis] if step[axis] else 1 - share[:, axis])
-            row = self._row(cell + np.array(step))
-            for axis in range(3):
-                total += self.cube[row, face[axis]] * (weight * square[:, axis])[:, None]
+            self._add(total, self._row(cell + np.array(step)), normal, weight)
         return total
+
+    def _near(self, hits: Hits) -> Colours:
+        """The same from the nearest point alone, for light that is averaged over many rays anyway."""
+        place, total = self._place(hits.point, hits.normal), np.zeros((len(hits), 3), F)
+        self._add(total, self._row(np.floor(place + F(0.5)).astype(int)), hits.normal, np.ones(len(hits), F))
+        return total
+
+    def _place(self, point: Float[np.ndarray, "n xyz"], normal: Float[np.ndarray, "n xyz"]) -> Float[np.ndarray, "n xyz"]:
+        """In steps of the grid, a little off the surface."""
+        place = (point + normal * F(_OFF_SURFACE_M) - self._low) / self._step
+        return np.clip(place, 0, (self._counts - 1 - 1e-3).astype(F))
+
+    def _add(
+        self, total: Colours, row: Int[np.ndarray, " n"], normal: Float[np.ndarray, "n xyz"], weight: Float[np.ndarray, " n"]
+    ) -> None:
+        """Add one grid point's light to each surface: its three faces towards the normal, by the square of the cosine."""
+        for axis in range(3):
+            cosine = normal[:, axis]
+            total += self.cube[row, 2 * axis + (cosine < 0)] * (weight * cosine * cosine)[:, None]
 
     def _row(self, cell: Int[np.ndarray, "n xyz"]) -> Int[np.ndarray, " n"]:
         return (cell[:, 0] * self._counts[1] + cell[:, 1]) * self._counts[2] + cell[:, 2]

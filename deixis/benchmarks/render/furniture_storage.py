@@ -151,7 +151,7 @@ def sideboard(finish: Finish, rng: np.random.Generator) -> Parts:
 def nightstand(finish: Finish, rng: np.random.Generator) -> Parts:
     """Two drawers and a lamp."""
     width = float(rng.uniform(0.42, 0.52))
-    parts: Parts = [(box((0, 0, 0.27), (width, 0.40, 0.50)), finish.lying)]
+    parts: Parts = [(box((0, 0, 0.26), (width, 0.40, 0.52)), finish.lying)]
     for z in (0.16, 0.38):
         parts.append((box((0, 0.205, z), (width - 0.05, 0.014, 0.19)), finish.front))
         parts.append((sphere((0, 0.226, z), 0.016, 14, 8), finish.steel))
@@ -181,11 +181,12 @@ def tv_stand(finish: Finish, rng: np.random.Generator) -> Parts:
 def fridge(finish: Finish, rng: np.random.Generator) -> Parts:
     """Two doors, painted or white."""
     body = (paint("#dcdfe1"), paint("#e6e0cf"), finish.paint)[int(rng.integers(3))]
-    handle = paint("#8b8d90")
+    handle, high = paint("#8b8d90"), float(rng.uniform(1.62, 1.85))
+    gap = high - 0.52
     return [
-        (rounded_box((0, 0, 0.91), (0.65, 0.62, 1.78), 0.03), body),
-        (box((0, 0.309, 1.28), (0.63, 0.006, 0.014)), paint("#303234")),
-        (rounded_box((-0.26, 0.335, 1.46), (0.025, 0.035, 0.26), 0.01, 2), handle),
-        (rounded_box((-0.26, 0.335, 0.95), (0.025, 0.035, 0.42), 0.01, 2), handle),
+        (rounded_box((0, 0, (high + 0.02) / 2), (0.65, 0.62, high - 0.02), 0.03), body),
+        (box((0, 0.309, gap), (0.63, 0.006, 0.014)), paint("#303234")),
+        (rounded_box((-0.26, 0.335, gap + 0.18), (0.025, 0.035, 0.26), 0.01, 2), handle),
+        (rounded_box((-0.26, 0.335, gap - 0.33), (0.025, 0.035, 0.42), 0.01, 2), handle),
         (box((0, 0, 0.012), (0.58, 0.52, 0.024)), paint("#26282a")),
     ]

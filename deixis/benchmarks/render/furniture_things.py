@@ -120,15 +120,16 @@ def piano(finish: Finish, rng: np.random.Generator) -> Parts:
 def fireplace(finish: Finish, rng: np.random.Generator) -> Parts:
     """Mantel with a dark opening, embers and a clock on top."""
     stone = paint(("#cfc9bd", "#a9a49a", "#e3dfd6")[int(rng.integers(3))])
-    parts: Parts = [(box((x * 0.52, 0, 0.50), (0.26, 0.32, 1.0)), stone) for x in (-1, 1)]
+    half = float(rng.uniform(0.34, 0.42))
+    parts: Parts = [(box((x * (half + 0.12), 0, 0.50), (0.26, 0.32, 1.0)), stone) for x in (-1, 1)]
     return [
         *parts,
-        (box((0, 0, 0.90), (0.80, 0.32, 0.20)), stone),
-        (rounded_box((0, 0.01, 1.04), (1.44, 0.38, 0.08), 0.015, 2), finish.lying),
-        (box((0, -0.11, 0.40), (0.80, 0.08, 0.80)), paint("#211e1c")),
-        (box((0, 0, 0.02), (0.80, 0.30, 0.04)), paint("#2c2825")),
+        (box((0, 0, 0.90), (2 * half, 0.32, 0.20)), stone),
+        (rounded_box((0, 0.01, 1.04), (2 * half + 0.62, 0.38, 0.08), 0.015, 2), finish.lying),
+        (box((0, -0.11, 0.40), (2 * half, 0.08, 0.80)), paint("#211e1c")),
+        (box((0, 0, 0.02), (2 * half, 0.30, 0.04)), paint("#2c2825")),
         (box((0, 0.0, 0.075), (0.5, 0.1, 0.08)), paint("#4a3526")),
         (box((0, 0.02, 0.13), (0.36, 0.06, 0.04)), glow("#e8742a", 0.9)),
-        (rounded_box((0.35, 0.0, 1.18), (0.24, 0.10, 0.20), 0.02), finish.paint),
-        (moved(rotated(cylinder((0, 0, 0), 0.07, 0.01, 32), "x", -90.0), (0.35, 0.048, 1.18)), paint("#efece4")),
+        (rounded_box((half - 0.05, 0.0, 1.18), (0.24, 0.10, 0.20), 0.02), finish.paint),
+        (moved(rotated(cylinder((0, 0, 0), 0.07, 0.01, 32), "x", -90.0), (half - 0.05, 0.048, 1.18)), paint("#efece4")),
     ]

@@ -92,9 +92,9 @@ def _upright_wood(point: Points, material: Material) -> Colours:
 
 
 def _weave(point: Points, material: Material) -> Colours:
-    """Cloth: two threads 4 mm wide, crossed."""
-    one = _hash(np.floor(point[:, 0] * F(240)) * 31 + np.floor(point[:, 2] * F(240)))
-    two = _hash(np.floor(point[:, 1] * F(240)) * 17 + np.floor(point[:, 2] * F(240)) * 5)
+    """Cloth: two threads crossed, 4 mm wide times ``scale``."""
+    x, y, z = (np.floor(point[:, axis] * F(240 / material.scale)) for axis in range(3))
+    one, two = _hash(x * 31 + z), _hash(y * 17 + z * 5)
     return _mixed(material, one * F(0.5) + two * F(0.5))
 
 
