@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-QUERIES = ("answer", "last_text", "options", "bos", "image", "object", "background", "text", "all")
-"""Roles whose queries can be looked at; ``image``, ``object`` and ``background`` also of one picture (``image:0``)."""
-_NUMBERED = ("image", "object", "background")
+from deixis.models.layout import PICTURE_ROLES
+
+QUERIES = ("answer", "last_text", "options", "bos", *PICTURE_ROLES, "text", "all")
+"""Roles whose queries can be looked at; those of pictures also of one picture (``image:0``)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class AttentionPlan:
             )
         for query in self.queries:
             base, _, number = query.partition(":") if isinstance(query, str) else ("", "", "")
-            if query not in QUERIES and not (base in _NUMBERED and number.isascii() and number.isdigit()):
+            if query not in QUERIES and not (base in PICTURE_ROLES and number.isascii() and number.isdigit()):
                 raise ValueError(f"queries holds {query!r}, which is not one of: {allowed}.")
         object.__setattr__(self, "queries", tuple(dict.fromkeys(self.queries)))
         if not isinstance(self.layers, str):

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from deixis.benchmarks import Item
-from deixis.models.layout import Layout
+from deixis.models.layout import Layout, object_boxes
 
 STATISTICS = (
     "entropy",
@@ -46,30 +46,33 @@ class ImageTokens:
     item: Int[Tensor, " token"]
     marked: Bool[Tensor, " token"]
     """Whether the token shows part of an object's box."""
+    background: Bool[Tensor, " token"]
+    """Whether it shows nothing of any box, an anchor's neither."""
     focus: Bool[Tensor, " token"]
     """Whether it belongs to the picture in which centres are taken."""
     centre: Float[Tensor, "token 2"]
     """Row and column of its centre, from 0 to 1; 0 where it shows no pixels (it is not in ``focus`` then)."""
     object_centre: Float[Tensor, "item 2"]
-    """Row and column of the centre of the item's first box; NaN where it has none."""
+    """Row and column of the centre of the item's first box that is no anchor's; NaN where it has none."""
     aspect: Float[Tensor, "item 2"]
     """Height and width of the focused picture in units of its diagonal."""
 
     @classmethod
     def of(cls, layout: Layout, items: Sequence[Item], device: torch.device) -> "ImageTokens":
         """The image tokens of a prepared batch."""
-        focused = [next((box.image for box in item.objects), 0) for item in items]
+        firsts = [next(iter(object_boxes(item)), None) for item in items]
+        focused = [0 if box is None else box.image for box in firsts]
         sizes = [item.images[n].size if n < len(item.images) else (1, 1) for item, n in zip(items, focused, strict=True)]
         size = torch.tensor([(height, width) for width, height in sizes], dtype=torch.float64)
-        centres = [
-            (b.top + b.bottom, b.left + b.right) if (b := next(iter(item.objects), None)) else (torch.nan,) * 2 for item in items
-        ]
+        centres = [(torch.nan,) * 2 if box is None else (box.top + box.bottom, box.left + box.right) for box in firsts]
+        roles = layout.token_roles(items)
         boxes, item = layout.boxes, layout.item
         middle = torch.stack([boxes[:, 1] + boxes[:, 3], boxes[:, 0] + boxes[:, 2]], dim=1) / 2
         seen = ~boxes.isnan().any(dim=1)
         return cls(
             item=item.to(device),
-            marked=layout.token_roles(items)["object"].to(device),
+            marked=roles["object"].to(device),
+            background=roles["background"].to(device),
             focus=(seen & (layout.number == torch.tensor(focused)[item])).to(device),
             centre=(middle / size[item]).nan_to_num(0).float().to(device),
             object_centre=(torch.tensor(centres, dtype=torch.float64).reshape(-1, 2) / 2 / size).float().to(device),
@@ -78,7 +81,7 @@ class ImageTokens:
 
     def none(self) -> "ImageTokens":
         """The same items without any token."""
-        empty = {name: getattr(self, name)[:0] for name in ("item", "marked", "focus", "centre")}
+        empty = {name: getattr(self, name)[:0] for name in ("item", "marked", "background", "focus", "centre")}
         return ImageTokens(**empty, object_centre=self.object_centre, aspect=self.aspect)
 
     def to(self, device: torch.device) -> "ImageTokens":
@@ -118,7 +121,7 @@ def statistics(sums: ItemSums, tokens: ImageTokens) -> Float[Tensor, "item head 
         "bos_mass": nothing if sums.on_bos is None else sums.on_bos / queries,
         "learned_sink_mass": sums.learned_sink / queries,
     }
-    groups = {"image": torch.ones_like(tokens.marked), "object": tokens.marked, "background": ~tokens.marked}
+    groups = {"image": torch.ones_like(tokens.marked), "object": tokens.marked, "background": tokens.background}
     for name, group in groups.items():
         mass = _by_item(sums.on_token * group[:, None, None], tokens.item, sums.entropy)
         uniform = _by_item(sums.uniform_on_token * group[:, None], tokens.item, sums.queries)

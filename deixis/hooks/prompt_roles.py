@@ -9,6 +9,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from deixis.benchmarks import Item
+from deixis.benchmarks.items import IMAGE_MARK
 from deixis.models import VLM
 
 Masks = Mapping[str, Bool[Tensor, "batch position"]]
@@ -20,7 +21,7 @@ def with_prompt_roles(
     """The roles, and those of ``all``, ``last_text`` and ``options`` that are wanted.
 
     ``all`` is every position that is no padding. ``last_text`` is the token that holds the last character of the item's prompt,
-    before what the chat template adds. ``options`` are the tokens that hold the options' labels where the prompt names them
+    before what the chat template adds (of what stands behind its last picture, where the prompt says where pictures stand). ``options`` are the tokens that hold the options' labels where the prompt names them
     (the last time it does: "A", "B" in a multiple-choice question); an item whose prompt does not name them has none.
 
     Raises:
@@ -34,12 +35,13 @@ def with_prompt_roles(
     last, named = torch.zeros_like(roles["text"]), torch.zeros_like(roles["text"])
     for row, item in enumerate(items):
         text, spans = _words(inputs["input_ids"][row], roles["text"][row], vlm)
-        start = text.rfind(item.prompt.strip())
+        asked = item.prompt.rpartition(IMAGE_MARK)[2].strip()
+        start = text.rfind(asked)
         if start < 0:
             raise ValueError(
                 f"item {item.id!r}: its prompt is not found in the model's input; leave out 'last_text' and 'options'."
             )
-        stop = start + len(item.prompt.strip())
+        stop = start + len(asked)
         for position, low, high in spans:
             last[row, position] = low < stop <= high
             named[row, position] = any(low < b and high > a for a, b in _labels(item, text, start, stop))

@@ -552,3 +552,14 @@ def test_roles_of_the_prompts_own_words() -> None:
     changed["input_ids"][0, -12:] = vlm.tokenizer("?", add_special_tokens=False).input_ids[0]
     with pytest.raises(ValueError, match="its prompt is not found in the model's input; leave out 'last_text' and 'options'"):
         with_prompt_roles(("options",), vlm.token_roles(inputs, items), changed, items, vlm)
+
+
+def test_roles_of_the_prompts_own_words_where_the_prompt_says_where_pictures_stand() -> None:
+    vlm = toy_vlm()
+    options = (Option(label="near", forms=("near",)), Option(label="far", forms=("far",)))
+    picture = toy_item(0).images[0]
+    item = toy_item(0, prompt="this <image>\nthat <image>\nis this near or far", images=(picture, picture), options=options)
+    inputs = vlm.prepare([item])
+    roles = with_prompt_roles(("last_text", "options"), vlm.token_roles(inputs, [item]), inputs, [item], vlm)
+    found = {role: vlm.tokenizer.decode(inputs["input_ids"][0][roles[role][0]]) for role in ("last_text", "options")}
+    assert found == {"last_text": " far", "options": " near far"}
