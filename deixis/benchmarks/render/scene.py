@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
@@ -62,13 +63,13 @@ class RectLight:
     v: tuple[float, float, float]
     radiance: float
 
-    @property
+    @cached_property
     def normal(self) -> Float[np.ndarray, "3"]:
         """Unit normal on the lit side."""
         cross = np.cross(np.array(self.u), np.array(self.v))
         return cross / math.sqrt(sum(float(c) * float(c) for c in cross))
 
-    @property
+    @cached_property
     def area(self) -> float:
         """Area in square metres."""
         cross = np.cross(np.array(self.u), np.array(self.v))
@@ -120,7 +121,7 @@ class View:
     width: int = 512
     height: int = 512
 
-    @property
+    @cached_property
     def axes(self) -> Float[np.ndarray, "axis xyz"]:
         """Right, up and forward as unit vectors; yaw 0 looks along +y and turns left when positive."""
         yaw, pitch = math.radians(self.yaw), math.radians(self.pitch)
