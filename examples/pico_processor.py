@@ -54,14 +54,18 @@ def answers(table: Language) -> list[str]:
     return described + [spoken(option.label, table) for option in table.distance.options]
 
 
-def build_tokenizer() -> PreTrainedTokenizerFast:
-    """Byte-level BPE trained on prompts and answers; at most 12 bytes a token, so that no clause is one token."""
+def memory_corpus() -> list[str]:
+    """The memory game's prompts and answers, weighted as ``pico`` needs them."""
     corpus: list[str] = []
     for table in TABLES:
         corpus += [table.demonstrative.prompt, table.distance.prompt] * 3 + answers(table) * 3
         for question in (table.demonstrative, table.distance):
             corpus += [form for option in question.options for form in option.forms] * 20
-    corpus += ["user\n", "assistant\n"] * 20
+    return corpus
+
+
+def build_tokenizer(corpus: list[str]) -> PreTrainedTokenizerFast:
+    """Byte-level BPE trained on prompts and answers; at most 12 bytes a token, so that no clause is one token."""
     raw = Tokenizer(models.BPE())
     split = pre_tokenizers.Split(_regex(WORDS), behavior="isolated")
     raw.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
@@ -74,7 +78,7 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    raw.train_from_iterator(corpus, trainer)
+    raw.train_from_iterator([*corpus, *["user\n", "assistant\n"] * 20], trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=raw,
         pad_token="<|endoftext|>",
@@ -92,19 +96,19 @@ def _regex(pattern: str):
     return Regex(pattern)
 
 
-def build_processor() -> Qwen3VLProcessor:
-    """The real processor class; every picture is brought to 256 x 256 pixels, 64 image tokens."""
+def build_processor(corpus: list[str] | None = None, size: int = SIZE) -> Qwen3VLProcessor:
+    """The real processor class; every picture is brought to ``size`` x ``size`` pixels (256: 64 image tokens)."""
     geometry = {
         "patch_size": PATCH,
         "merge_size": MERGE,
         "temporal_patch_size": 2,
         "image_mean": [0.5] * 3,
         "image_std": [0.5] * 3,
-        "size": {"shortest_edge": SIZE * SIZE, "longest_edge": SIZE * SIZE},
+        "size": {"shortest_edge": size * size, "longest_edge": size * size},
     }
     return Qwen3VLProcessor(
         image_processor=Qwen2VLImageProcessor(**geometry),
-        tokenizer=build_tokenizer(),
+        tokenizer=build_tokenizer(memory_corpus() if corpus is None else corpus),
         video_processor=Qwen3VLVideoProcessor(**geometry),
         chat_template=CHAT_TEMPLATE,
     )
@@ -113,6 +117,7 @@ def build_processor() -> Qwen3VLProcessor:
 def build_model(processor: Qwen3VLProcessor) -> Qwen3VLForConditionalGeneration:
     """Untrained network: hidden width 96, four vision and six text blocks, one DeepStack level."""
     tokenizer = processor.tokenizer
+    places = processor.image_processor.size["longest_edge"] // PATCH**2
     ids = {
         name: tokenizer.convert_tokens_to_ids(f"<|{name}|>") for name in ("image_pad", "video_pad", "vision_start", "vision_end")
     }
@@ -142,7 +147,7 @@ def build_model(processor: Qwen3VLProcessor) -> Qwen3VLForConditionalGeneration:
             "temporal_patch_size": 2,
             "out_hidden_size": WIDTH,
             "deepstack_visual_indexes": [1],
-            "num_position_embeddings": GRID * GRID,
+            "num_position_embeddings": places,
         },
         image_token_id=ids["image_pad"],
         video_token_id=ids["video_pad"],

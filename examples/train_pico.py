@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from pico_processor import GRID, IMAGE_TOKENS, MERGE, PATCH, SIZE, TABLES, WIDTH, build_model, build_processor, spoken
+from pico_processor import GRID, IMAGE_TOKENS, MERGE, PATCH, TABLES, WIDTH, build_model, build_processor, spoken
 from pico_scenes import COLOURS, SHAPES, prepare
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, log_softmax, mse_loss
@@ -93,16 +93,17 @@ class Heads(nn.Module):
 
 
 def patches(pictures: np.ndarray) -> Tensor:
-    """What the image processor makes of 256-pixel pictures: rows of patches in merge order, -1 to 1."""
+    """What the image processor makes of square pictures of its own size: rows of patches in merge order, -1 to 1."""
     x = torch.from_numpy(pictures).float().permute(0, 3, 1, 2) / 127.5 - 1
-    n, half = len(pictures), GRID // MERGE
-    x = x[:, None].expand(n, 2, 3, SIZE, SIZE).reshape(n, 1, 2, 3, half, MERGE, PATCH, half, MERGE, PATCH)
-    return x.permute(0, 1, 4, 7, 5, 8, 3, 2, 6, 9).reshape(n * GRID * GRID, -1)
+    n, size = len(pictures), pictures.shape[1]
+    half = size // PATCH // MERGE
+    x = x[:, None].expand(n, 2, 3, size, size).reshape(n, 1, 2, 3, half, MERGE, PATCH, half, MERGE, PATCH)
+    return x.permute(0, 1, 4, 7, 5, 8, 3, 2, 6, 9).reshape(n * (size // PATCH) ** 2, -1)
 
 
-def grids(n: int) -> Tensor:
-    """Grid of every picture: one frame of 16 x 16 patches."""
-    return torch.tensor([[1, GRID, GRID]] * n)
+def grids(n: int, side: int = GRID) -> Tensor:
+    """Grid of every picture: one frame of ``side`` x ``side`` patches."""
+    return torch.tensor([[1, side, side]] * n)
 
 
 def augmented(pictures: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -119,9 +120,10 @@ def augmented(pictures: np.ndarray, labels: np.ndarray, rng: np.random.Generator
 
 def pooled_tokens(model: Qwen3VLForConditionalGeneration, pixels: Tensor, n: int) -> Tensor:
     """Merged image tokens (picture, token, width) of the vision tower."""
+    side = math.isqrt(len(pixels) // n)
     with torch.autocast("cpu", torch.bfloat16):
-        merged = model.model.visual(pixels, grid_thw=grids(n)).pooler_output
-    return merged.float().reshape(n, IMAGE_TOKENS, -1)
+        merged = model.model.visual(pixels, grid_thw=grids(n, side)).pooler_output
+    return merged.float().reshape(n, (side // MERGE) ** 2, -1)
 
 
 class Texts:
@@ -311,10 +313,10 @@ def train(work: Path, out: Path, n_scenes: int, workers: int, only: list[str]) -
             processor.save_pretrained(out / name)
 
 
-def kept_processor(folder: Path) -> Qwen3VLProcessor:
+def kept_processor(folder: Path, build: Callable[[], Qwen3VLProcessor] = build_processor) -> Qwen3VLProcessor:
     """The processor of an earlier call, or a new one: checkpoints fit only the tokenizer that they began with."""
     if not (folder / "tokenizer.json").exists():
-        build_processor().save_pretrained(folder)
+        build().save_pretrained(folder)
     return Qwen3VLProcessor.from_pretrained(folder)
 
 
