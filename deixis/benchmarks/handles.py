@@ -19,6 +19,7 @@ HANDLES = {
     "anchored": "deixis.benchmarks.spacenum.anchored:AnchoredImage",
     "room": "deixis.benchmarks.spacenum.rooms:RoomImage",
     "layout": "deixis.benchmarks.spacenum.layout_picture:LayoutImage",
+    "abstract_layout": "deixis.benchmarks.spacenum.abstractions:AbstractLayout",
 }
 """Where each class is, by its name in ``items.jsonl``. Loaded when a picture of the class is made again."""
 

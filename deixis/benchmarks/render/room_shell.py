@@ -11,9 +11,9 @@ from deixis.benchmarks.render.scene import Air, Material, Rgb, Scene, linear_rgb
 BACKGROUND = ("floor", "walls", "ceiling", "skirting")
 """Objects that every room has and that are no things in it."""
 _THICK = 0.1
-_WALLS = ("#d6cfc0", "#bccacd", "#d4c6b0", "#c3cdb8", "#dccbc4", "#b3c0cf", "#e0ddd4", "#cbbfd0")
-_ACCENTS = ("#5f7f86", "#8b5f4d", "#5d6e52", "#6a6488", "#b58f4a", "#3f5673")
-_FLOORS = (
+WALLS = ("#d6cfc0", "#bccacd", "#d4c6b0", "#c3cdb8", "#dccbc4", "#b3c0cf", "#e0ddd4", "#cbbfd0")
+ACCENTS = ("#5f7f86", "#8b5f4d", "#5d6e52", "#6a6488", "#b58f4a", "#3f5673")
+FLOORS = (
     ("planks", "#b98f60", "#97704a", 1.0),
     ("planks", "#7d5a3e", "#644630", 1.0),
     ("planks", "#d2b78e", "#bda177", 1.0),
@@ -78,15 +78,15 @@ class Shell:
 
 def drawn_shell(rng: np.random.Generator) -> Shell:
     """Sizes, colours and floor by chance."""
-    texture, first, second, scale = _FLOORS[int(rng.integers(len(_FLOORS)))]
+    texture, first, second, scale = FLOORS[int(rng.integers(len(FLOORS)))]
     sides = ("north", "south", "east", "west")
     return Shell(
         width=round(float(rng.uniform(4.8, 6.6)), 2),
         depth=round(float(rng.uniform(5.4, 7.6)), 2),
         height=round(float(rng.uniform(2.5, 2.8)), 2),
-        wall=linear_rgb(_WALLS[int(rng.integers(len(_WALLS)))]),
+        wall=linear_rgb(WALLS[int(rng.integers(len(WALLS)))]),
         accent=sides[int(rng.integers(4))] if rng.random() < 0.6 else None,
-        second=linear_rgb(_ACCENTS[int(rng.integers(len(_ACCENTS)))]),
+        second=linear_rgb(ACCENTS[int(rng.integers(len(ACCENTS)))]),
         floor=Material(linear_rgb(first), linear_rgb(second), texture, scale),
         floor_turn_deg=90.0 * int(rng.integers(2)),
     )

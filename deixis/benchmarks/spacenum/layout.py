@@ -6,13 +6,15 @@ wrong: in position, in size and in both, in turn over the scenes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from deixis.benchmarks.images import ImageHandle
 from deixis.benchmarks.items import Box, Item, Items
-from deixis.benchmarks.spacenum.layout_picture import CLUTTER, LayoutImage, Seen, Thing
+from deixis.benchmarks.spacenum.abstractions import AbstractLayout
+from deixis.benchmarks.spacenum.layout_picture import CLUTTER, LayoutImage, Seen, Thing, seen_things
 from deixis.benchmarks.spacenum.layout_plan import LayoutPlan, layout_plan
 from deixis.benchmarks.spacenum.maps import MAPS, box_text, check_distinct, map_text
 from deixis.benchmarks.spacenum.options import Lettered, balanced_letters, lettered, lettered_pictures
@@ -184,17 +186,18 @@ def _targets(scene: _Scene) -> dict[str, float]:
 
 
 def _nuisances(scene: _Scene) -> dict[str, float]:
-    picture, seen = scene.pictures[0], scene.seen[0]["target"]
+    picture = scene.pictures[0]
     return {
-        "object_column": seen.column,
-        "object_row": seen.row,
-        "object_area": seen.area,
-        "object_share": seen.share,
+        **_place_in_picture(scene.seen[0]["target"]),
         "brightness": picture.setting.brightness,
         "camera_pitch": picture.eye.pitch_deg,
         "camera_height": picture.eye.position_m[2],
         "camera_focal": picture.eye.focal_mm,
     }
+
+
+def _place_in_picture(seen: Seen) -> dict[str, float]:
+    return {"object_column": seen.column, "object_row": seen.row, "object_area": seen.area, "object_share": seen.share}
 
 
 def _groups(scene: _Scene, direction: str, map_: str, kinds: Sequence[str], options: Lettered) -> dict[str, str]:
@@ -210,6 +213,65 @@ def _groups(scene: _Scene, direction: str, map_: str, kinds: Sequence[str], opti
         "letter": options.truth,
         "permutation": "0",
     }
+
+
+def seen_anew(item: Item) -> Item:
+    """A layout item whose pictures were changed: its boxes, and what depends on them, taken from the pictures it has now.
+
+    Boxes of abstractions are the edges of what is drawn. Of the nuisances, ``object_column``, ``object_row``, ``object_area`` and
+    ``object_share`` follow (an abstraction has no more than the middle and area of the drawn box, and hides nothing), of the
+    facts ``clutter`` and the ``share`` that is visible.
+
+    Raises:
+        ValueError: A picture is no layout's, nor wraps one.
+    """
+    shown = [_layout_handle(image) for image in item.images]
+    seen = [_seen_in(picture) for picture in shown]
+    target = seen[item.facts["shown"].index("correct")]["target"]
+    found = dict(zip(item.facts["shown"], seen, strict=True))
+    clutter = [thing.name for picture in shown for thing in _layout_in(picture).things if thing.role == CLUTTER]
+    placements = [
+        {**placement, "share": {role: round(what.share, 4) for role, what in found[placement["kind"]].items()}}
+        if placement["kind"] in found
+        else placement
+        for placement in item.facts["placements"]
+    ]
+    facts = {
+        **item.facts,
+        "clutter": [thing for thing in item.facts["clutter"] if thing["name"] in clutter],
+        "placements": placements,
+    }
+    objects = tuple(box for place, things in enumerate(seen) for box in _boxes(things, place))
+    return replace(item, objects=objects, nuisances={**item.nuisances, **_place_in_picture(target)}, facts=facts)
+
+
+def _layout_handle(image: ImageHandle) -> LayoutImage | AbstractLayout:
+    """The layout's picture that is shown, whatever is drawn over it."""
+    while not isinstance(image, LayoutImage | AbstractLayout):
+        source = getattr(image, "source", None)
+        if source is None:
+            raise ValueError(f"a picture of class {type(image).__name__} shows no layout; make the items with deixis.spacenum.")
+        image = source
+    return image
+
+
+def _layout_in(picture: LayoutImage | AbstractLayout) -> LayoutImage:
+    return picture.layout if isinstance(picture, AbstractLayout) else picture
+
+
+def _seen_in(picture: LayoutImage | AbstractLayout) -> dict[str, Seen]:
+    if isinstance(picture, LayoutImage):
+        return seen_things(picture)
+    size, found = picture.layout.pixels, {}
+    for role, (left, top, right, bottom) in picture.boxes().items():
+        found[role] = Seen(
+            box=(left, top, right, bottom),
+            column=(left + right) / 2 / size,
+            row=(top + bottom) / 2 / size,
+            area=(right - left) * (bottom - top) / size**2,
+            share=1.0,
+        )
+    return found
 
 
 def _boxes(seen: Mapping[str, Seen], image: int) -> list[Box]:

@@ -6,20 +6,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Int
 from PIL import Image
 
 from deixis.benchmarks.images import CachedImage
-from deixis.benchmarks.render.desk import DeskSetting, desk_stage
+from deixis.benchmarks.render.desk import DESK_DEPTH_M, DESK_WIDTH_M, DeskSetting, desk_stage
+from deixis.benchmarks.render.finish import PAINTS
+from deixis.benchmarks.render.open_room import (
+    BACKGROUND_ONLY,
+    PLAIN,
+    ROOM_DEPTH_M,
+    ROOM_WIDTH_M,
+    RoomSetting,
+    piece,
+    room_stage,
+)
 from deixis.benchmarks.render.scene import Parts, Scene, View
 from deixis.benchmarks.render.shade import STANDARD, draw
-from deixis.benchmarks.render.small_things import small_thing
+from deixis.benchmarks.render.small_things import COLOURS, SMALL_THINGS, small_thing
 from deixis.benchmarks.render.trace import F, Tracer
 from deixis.benchmarks.render.trace_numpy import NumpyTracer
 from deixis.benchmarks.spacenum.placing import AnchorFrame, box_corners
+
+if TYPE_CHECKING:
+    from deixis.benchmarks.spacenum.abstractions import AbstractLayout
 
 ROLES = ("anchor_a", "anchor_b", "target")
 CLUTTER = "clutter"
@@ -49,8 +62,8 @@ class Thing:
 
     @property
     def name(self) -> str:
-        """What prompts and maps call it: ``red mug``."""
-        return f"{self.colour} {self.kind}"
+        """What prompts and maps call it: ``red mug``, or ``bookshelf`` of a kind that is not called by a colour."""
+        return self.kind if self.kind in (*PLAIN, *BACKGROUND_ONLY) else f"{self.colour} {self.kind}"
 
     @property
     def corners(self) -> Float[np.ndarray, "8 xyz"]:
@@ -131,6 +144,16 @@ class LayoutImage(CachedImage):
         """The same picture with the anchors and the target alone."""
         return replace(self, things=tuple(thing for thing in self.things if thing.role != CLUTTER))
 
+    def abstracted(self, form: str) -> "AbstractLayout":
+        """The anchors and the target as ``points``, ``boxes_2d`` or ``boxes_3d``.
+
+        Raises:
+            ValueError: ``form`` is none of these.
+        """
+        from deixis.benchmarks.spacenum.abstractions import AbstractLayout
+
+        return AbstractLayout(form=form, layout=self.without_clutter())
+
     def thing(self, role: str) -> Thing:
         """The anchor or the target."""
         return next(thing for thing in self.things if thing.role == role)
@@ -170,19 +193,21 @@ def _stage(setting: Setting) -> Scene:
 
 @lru_cache(maxsize=8)
 def _built_stage(setting: Setting) -> Scene:
-    return desk_stage(DeskSetting(wood=setting.surface, wall=setting.wall, brightness=setting.brightness))
+    if setting.scale == "desk":
+        return desk_stage(DeskSetting(wood=setting.surface, wall=setting.wall, brightness=setting.brightness))
+    return room_stage(RoomSetting(floor=setting.surface, wall=setting.wall, brightness=setting.brightness))
 
 
 @lru_cache(maxsize=128)
 def _parts(kind: str, colour: str, size: Metres) -> Parts:
-    return small_thing(kind, colour, size)
+    return small_thing(kind, colour, size) if kind in SMALL_THINGS else piece(kind, colour, size)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
     """What is visible of an object, counted at pixel centres."""
 
-    box: tuple[int, int, int, int]
+    box: tuple[float, float, float, float]
     """Left, top, right, bottom in pixels, right and bottom exclusive."""
     column: float
     row: float
@@ -247,9 +272,9 @@ def _measured(shown: np.ndarray, alone: int, window: Window, size: int) -> Seen:
     counts = shown.sum()
     row = float((shown.sum(axis=1) * (np.arange(shown.shape[0]) + window[1] + 0.5)).sum() / counts) / size
     column = float((shown.sum(axis=0) * (np.arange(shown.shape[1]) + window[0] + 0.5)).sum() / counts) / size
-    left, top = window[0] + int(columns[0]), window[1] + int(rows[0])
+    left, top = window[0] + float(columns[0]), window[1] + float(rows[0])
     return Seen(
-        box=(left, top, window[0] + int(columns[-1]) + 1, window[1] + int(rows[-1]) + 1),
+        box=(left, top, window[0] + float(columns[-1]) + 1, window[1] + float(rows[-1]) + 1),
         column=column,
         row=row,
         area=float(counts) / size**2,
@@ -257,9 +282,43 @@ def _measured(shown: np.ndarray, alone: int, window: Window, size: int) -> Seen:
     )
 
 
+def colour_code(thing: Thing) -> str:
+    """The thing's colour as ``"#rrggbb"``; no two things of a scene have the same."""
+    return COLOURS[thing.colour] if thing.kind in SMALL_THINGS else PAINTS[thing.colour]
+
+
+def ground_of(setting: Setting) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Spans of x and y of what things stand on, in metres."""
+    if setting.scale == "desk":
+        return (-DESK_WIDTH_M / 2, DESK_WIDTH_M / 2), (0.0, DESK_DEPTH_M)
+    return (-ROOM_WIDTH_M / 2, ROOM_WIDTH_M / 2), (-ROOM_DEPTH_M / 2, ROOM_DEPTH_M / 2)
+
+
+def layout_of(facts: Mapping[str, Any], kind: str, pixels: int) -> LayoutImage:
+    """The picture of one placement, from an item's facts alone.
+
+    Args:
+        facts: Of a layout item.
+        kind: Which placement: ``correct``, ``position``, ``size`` or ``both``.
+        pixels: Width and height.
+
+    Raises:
+        ValueError: The facts hold no such placement.
+    """
+    return LayoutImage(
+        setting=Setting(**facts["setting"]), eye=Eye(**_tuples(facts["camera"])), things=things_of(facts, kind), pixels=pixels
+    )
+
+
 def things_of(facts: Mapping[str, Any], kind: str) -> tuple[Thing, ...]:
-    """Anchors, target and clutter of one placement in an item's facts."""
-    placement = next(entry for entry in facts["placements"] if entry["kind"] == kind)
+    """Anchors, target and clutter of one placement in an item's facts.
+
+    Raises:
+        ValueError: The facts hold no such placement.
+    """
+    placement = next((entry for entry in facts["placements"] if entry["kind"] == kind), None)
+    if placement is None:
+        raise ValueError(f"the item has no placement {kind!r}; it has: {', '.join(e['kind'] for e in facts['placements'])}.")
     fields: Sequence[str] = tuple(Thing.__dataclass_fields__)
     entries = [*placement["objects"], *facts["clutter"]]
     return tuple(Thing(**_tuples({name: entry[name] for name in fields})) for entry in entries)

@@ -5,19 +5,31 @@ placements differ visibly. These checks are made at one size (:data:`_LOOK` pixe
 its pictures.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
 
-from deixis.benchmarks.render.desk import DESK_DEPTH_M, DESK_WIDTH_M, WALLS, WOODS
+from deixis.benchmarks.render import desk, room_shell
+from deixis.benchmarks.render.desk import DESK_DEPTH_M, DESK_WIDTH_M
+from deixis.benchmarks.render.open_room import (
+    BACKGROUND_ONLY,
+    COLOURED,
+    PIECE_COLOURS,
+    PLAIN,
+    ROOM_DEPTH_M,
+    ROOM_HEIGHT_M,
+    ROOM_WIDTH_M,
+    usual_size,
+)
 from deixis.benchmarks.render.small_things import COLOURS, SMALL_THINGS
 from deixis.benchmarks.spacenum.layout_picture import CLUTTER, ROLES, Eye, LayoutImage, Seen, Setting, Thing, seen_things
 from deixis.benchmarks.spacenum.placing import (
     DESK,
     KINDS,
+    ROOM,
     AnchorFrame,
     Layout,
     Spacing,
@@ -54,6 +66,19 @@ class Stage:
     """What holds for one scale."""
 
     spacing: Spacing
+    kinds: tuple[str, ...]
+    """Of anchors and targets."""
+    background: tuple[str, ...]
+    """Of clutter, beside those that are left of :attr:`kinds`."""
+    colours: tuple[str, ...]
+    usual: Callable[[str, str], tuple[float, float, float]]
+    """Size of a kind in a colour, in metres."""
+    factor: tuple[float, float]
+    """By which a thing's size differs from the usual one."""
+    tallest_m: float
+    surfaces: int
+    """How many woods or floors there are."""
+    walls: int
     middle_m: tuple[tuple[float, float], tuple[float, float]]
     """Spans of x and y in which the layout's middle lies."""
     ground_m: tuple[tuple[float, float], tuple[float, float]]
@@ -62,18 +87,53 @@ class Stage:
     focal_mm: tuple[float, float]
     away_m: tuple[float, float]
     """Nearest and farthest camera."""
+    inside_m: tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
+    """Spans of x, y and z in which the camera is."""
     clutter: tuple[int, int]
+    """Fewest and most pieces."""
 
 
-_EDGE = 0.03
+def _small_size(kind: str, _colour: str) -> tuple[float, float, float]:
+    return SMALL_THINGS[kind].size_m
+
+
+_EDGE, _WALL = 0.03, 0.15
+_HALF_WIDTH, _HALF_DEPTH = ROOM_WIDTH_M / 2, ROOM_DEPTH_M / 2
 STAGES = {
     "desk": Stage(
         spacing=DESK,
+        kinds=tuple(SMALL_THINGS),
+        background=(),
+        colours=tuple(COLOURS),
+        usual=_small_size,
+        factor=(0.9, 1.25),
+        tallest_m=0.6,
+        surfaces=len(desk.WOODS),
+        walls=len(desk.WALLS),
         middle_m=((-0.2, 0.2), (0.5, 0.75)),
         ground_m=((_EDGE - DESK_WIDTH_M / 2, DESK_WIDTH_M / 2 - _EDGE), (_EDGE, DESK_DEPTH_M - _EDGE)),
         pitch_deg=(-52.0, -30.0),
         focal_mm=(30.0, 42.0),
         away_m=(0.36, 1.7),
+        inside_m=((-2.4, 2.4), (-2.2, 2.1), (0.1, 1.7)),
+        clutter=(2, 4),
+    ),
+    "room": Stage(
+        spacing=ROOM,
+        kinds=(*COLOURED, *PLAIN),
+        background=BACKGROUND_ONLY,
+        colours=PIECE_COLOURS,
+        usual=usual_size,
+        factor=(0.9, 1.1),
+        tallest_m=2.2,
+        surfaces=len(room_shell.FLOORS),
+        walls=len(room_shell.WALLS),
+        middle_m=((-0.7, 0.7), (0.3, 1.6)),
+        ground_m=((_WALL - _HALF_WIDTH, _HALF_WIDTH - _WALL), (_WALL - _HALF_DEPTH, _HALF_DEPTH - _WALL)),
+        pitch_deg=(-34.0, -16.0),
+        focal_mm=(20.0, 27.0),
+        away_m=(1.6, 6.0),
+        inside_m=((0.2 - _HALF_WIDTH, _HALF_WIDTH - 0.2), (0.2 - _HALF_DEPTH, _HALF_DEPTH - 0.2), (1.0, ROOM_HEIGHT_M - 0.2)),
         clutter=(2, 4),
     ),
 }
@@ -126,14 +186,15 @@ def layout_plan(scale: str, seed: int, number: int) -> LayoutPlan:
 
 def _drawn_plan(rng: np.random.Generator, scale: str) -> LayoutPlan | None:
     stage = STAGES[scale]
-    kinds = [str(kind) for kind in rng.permutation(list(SMALL_THINGS))]
-    colours = [str(colour) for colour in rng.permutation(list(COLOURS))]
+    kinds = _shuffled(rng, stage.kinds)
+    colours = _shuffled(rng, stage.colours)
+    left = _shuffled(rng, (*kinds[3:], *stage.background)) if stage.background else kinds[3:]
     yaw = round(float(rng.uniform(0, 360)), 1)
     quarters = round(-yaw / 90)  # so that fronts look at the viewer, within half a right angle
-    sizes = [_own_size(rng, kind) for kind in kinds[:3]]
+    sizes = [_own_size(rng, stage, kind, colour) for kind, colour in zip(kinds[:3], colours, strict=False)]
     usual = [steps_of(_swapped(size, quarters), stage.spacing) for size in sizes]
     layout = draw_layout(rng, stage.spacing, (usual[0], usual[1], usual[2]))
-    if layout is None:
+    if layout is None or max(box.high[2] for box in layout.placements) * stage.spacing.step_m > stage.tallest_m:
         return None
     frame = _laid(rng, stage, layout, yaw)
     named = list(zip(ROLES, kinds, colours, strict=False))
@@ -150,13 +211,13 @@ def _drawn_plan(rng: np.random.Generator, scale: str) -> LayoutPlan | None:
     eye = _framing(rng, stage, standing)
     if eye is None:
         return None
-    clutter = _clutter(rng, stage, eye, standing, list(zip(kinds[3:], colours[3:], strict=False)))
+    clutter = _clutter(rng, stage, eye, standing, list(zip(left, colours[3:], strict=False)))
     if clutter is None:
         return None
     setting = Setting(
         scale=scale,
-        surface=int(rng.integers(len(WOODS))),
-        wall=int(rng.integers(len(WALLS))),
+        surface=int(rng.integers(stage.surfaces)),
+        wall=int(rng.integers(stage.walls)),
         brightness=round(float(rng.uniform(0.85, 1.1)), 3),
     )
     first = LayoutImage(setting=setting, eye=eye, things=(), pixels=_LOOK)
@@ -164,9 +225,13 @@ def _drawn_plan(rng: np.random.Generator, scale: str) -> LayoutPlan | None:
     return LayoutPlan(scale=scale, frame=frame, layout=layout, pictures=pictures)
 
 
-def _own_size(rng: np.random.Generator, kind: str) -> tuple[float, float, float]:
-    factor = float(rng.uniform(0.9, 1.25))
-    x, y, z = SMALL_THINGS[kind].size_m
+def _shuffled(rng: np.random.Generator, names: Sequence[str]) -> list[str]:
+    return [str(name) for name in rng.permutation(list(names))]
+
+
+def _own_size(rng: np.random.Generator, stage: Stage, kind: str, colour: str) -> tuple[float, float, float]:
+    factor = float(rng.uniform(*stage.factor))
+    x, y, z = stage.usual(kind, colour)
     return x * factor, y * factor, z * factor
 
 
@@ -210,7 +275,9 @@ def _framing(rng: np.random.Generator, stage: Stage, things: Sequence[Thing]) ->
             continue
         eye = _aimed(corners, yaw, pitch, focal, float(away) * farther) or eye
         turned = _shifted(eye, float(away), aside)
-        return turned if _inside(corners, turned) else eye
+        eye = turned if _inside(corners, turned) else eye
+        within = all(low < value < high for value, (low, high) in zip(eye.position_m, stage.inside_m, strict=True))
+        return eye if within else None
     return None
 
 
@@ -256,7 +323,7 @@ def _clutter(
     found: list[Thing] = []
     for _ in range(_TRIES // 4):
         kind, colour = left[len(found)]
-        size = _own_size(rng, kind)
+        size = _own_size(rng, stage, kind, colour)
         x, y = (round(float(rng.uniform(*span)), 4) for span in stage.ground_m)
         thing = Thing(
             role=CLUTTER,

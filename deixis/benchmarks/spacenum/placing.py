@@ -44,7 +44,7 @@ class Spacing:
 
 
 DESK = Spacing(step_m=0.01, gap=3, anchors_apart=(8, 20), shift=8, reach=32, smaller=(0.8, 0.95), growth=(1.4, 1.7))
-ROOM = Spacing(step_m=0.05, gap=3, anchors_apart=(8, 30), shift=10, reach=44, smaller=(0.75, 0.9), growth=(1.4, 1.6))
+ROOM = Spacing(step_m=0.05, gap=3, anchors_apart=(8, 26), shift=10, reach=36, smaller=(0.75, 0.9), growth=(1.4, 1.6))
 
 
 @dataclass(frozen=True)
