@@ -138,6 +138,11 @@ def _print(shown: tuple[RenderableType, ...]) -> None:
         console.print(part, soft_wrap=isinstance(part, str))
 
 
+def warn(text: str) -> None:
+    """Say on stderr what the user should know, whoever watches."""
+    _complain(text)
+
+
 def is_watched() -> bool:
     """Whether progress should be shown: only where a person sees it."""
     return sys.stderr.isatty()

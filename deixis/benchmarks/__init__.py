@@ -11,9 +11,10 @@ from deixis.benchmarks.items import Option as Option
 from deixis.benchmarks.languages import LanguageError as LanguageError
 from deixis.benchmarks.languages import add_language as add_language
 from deixis.benchmarks.languages.table import PROMPTS as PROMPTS
+from deixis.benchmarks.loading import ItemsWarning as ItemsWarning
+from deixis.benchmarks.loading import load_items as load_items
 from deixis.benchmarks.memory_game import memory_game as memory_game
 from deixis.benchmarks.render import Camera as Camera
-from deixis.benchmarks.saved import load_items as load_items
 from deixis.benchmarks.spacenum import interventions as interventions
 from deixis.benchmarks.spacenum import spacenum as spacenum
 from deixis.benchmarks.spacenum.options import cyclic_permutations as cyclic_permutations
@@ -27,6 +28,7 @@ __all__ = [
     "Item",
     "Items",
     "ItemsError",
+    "ItemsWarning",
     "LanguageError",
     "Option",
     "add_language",

@@ -185,11 +185,7 @@ class Items:
     @property
     def fingerprint(self) -> str:
         """Hash over all items and the pixels of all their pictures (draws or reads each picture once)."""
-        digest = hashlib.sha256()
-        for item in self:
-            what = item.seen() | {"images": [image.sha256 for image in item.images]}
-            digest.update(json.dumps(what, sort_keys=True, ensure_ascii=False).encode())
-        return digest.hexdigest()
+        return fingerprint_of(self, lambda image: image.sha256)
 
     def save(self, folder: str | Path) -> Path:
         """Write questions and pictures, all that a model sees, to ``folder``; :func:`deixis.load_items` reads it.
@@ -200,3 +196,12 @@ class Items:
         from deixis.benchmarks.saved import save_items
 
         return save_items(self, Path(folder))
+
+
+def fingerprint_of(items: Iterable[Item], sha256: Callable[[ImageHandle], str]) -> str:
+    """The fingerprint of items whose pictures' hashes are known; see :attr:`Items.fingerprint`."""
+    digest = hashlib.sha256()
+    for item in items:
+        what = item.seen() | {"images": [sha256(image) for image in item.images]}
+        digest.update(json.dumps(what, sort_keys=True, ensure_ascii=False).encode())
+    return digest.hexdigest()

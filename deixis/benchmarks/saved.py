@@ -4,20 +4,17 @@ A saved directory holds ``header.json`` (schema version and fingerprint), ``item
 """
 
 import json
-import shutil
 import uuid
 from collections.abc import Callable
-from importlib.metadata import version
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 from deixis.benchmarks.handles import described, rebuilt
-from deixis.benchmarks.images import FileImage, ImageError, ImageHandle
-from deixis.benchmarks.item_json import ItemsError, from_record, parse_line, shown, to_line, to_record
+from deixis.benchmarks.images import ImageError, ImageHandle
+from deixis.benchmarks.item_json import ItemsError, from_record, parse_line, to_line, to_record
 from deixis.benchmarks.items import Item, Items
-
-SCHEMA = 1
-_HEADER, _LINES, _PICTURES = "header.json", "items.jsonl", "images"
+from deixis.benchmarks.picture_paths import PictureFolder
+from deixis.benchmarks.saving import HEADER, LINES, SCHEMA, UnfinishedFolder, check_is_free, write_pictures
 
 
 def save_items(items: Items, folder: Path) -> Path:
@@ -27,40 +24,16 @@ def save_items(items: Items, folder: Path) -> Path:
         FileExistsError: ``folder`` holds something already.
         ImageError: A picture cannot be read.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FileExistsError(f"{folder} holds something already; nothing is overwritten, so name a new folder.")
+    check_is_free(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = folder.parent / f".{folder.name}.{uuid.uuid4().hex}.tmp"
+    unfinished = UnfinishedFolder(items, folder, folder.parent / f".{folder.name}.{uuid.uuid4().hex}.tmp")
     try:
-        (unfinished / _PICTURES).mkdir(parents=True)
-        _write(items, unfinished)
-        if folder.exists():
-            folder.rmdir()
-        unfinished.rename(folder)
+        for images in unfinished.missing():
+            unfinished.note(images, write_pictures(images, unfinished.place))
+        unfinished.finish()
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.remove()
     return folder
-
-
-def load_items(path: str | Path) -> Items:
-    """Read items from a directory that :meth:`Items.save` wrote, or from a JSONL file of your own.
-
-    A line of a JSONL file needs ``id``, ``prompt``, ``images`` (paths below the file's folder) and ``options`` (strings, or
-    objects with ``label``, ``forms``, ``term``, ``value``); every other field of :class:`Item` may be left out. Each picture is
-    read once, so that a missing or damaged one is found now and not hours into a run.
-
-    Raises:
-        ItemsError: The directory, the file or one of its lines cannot be used; the message says which line and item.
-        ImageError: A picture is missing, damaged, over 64 megapixels or not the one that was saved.
-    """
-    path = Path(path)
-    if not path.exists():
-        raise ItemsError(f"{path} does not exist; name a directory that Items.save wrote, or a .jsonl file.")
-    if path.is_dir():
-        return _load_saved(path)
-    if path.suffix.lower() in (".jsonl", ".ndjson"):
-        return _load_lines(path)
-    raise ItemsError(f"{path} is neither a directory that Items.save wrote nor a .jsonl file; only these two can be read.")
 
 
 def items_to_jsonl(items: Items) -> str:
@@ -96,50 +69,36 @@ def items_from_jsonl(text: str) -> Items:
     return Items(_read_lines(text, "the run's items.jsonl", image))
 
 
-def _write(items: Items, folder: Path) -> None:
-    names: dict[str, str] = {}
-    with (folder / _LINES).open("w", encoding="utf-8", newline="\n") as file:
-        for item in items:
-            for image in item.images:
-                if image.sha256 not in names:
-                    names[image.sha256] = f"{_PICTURES}/{image.sha256}.png"
-                    image.load().save(folder / names[image.sha256], "PNG")
-            entries = [{"file": names[image.sha256], "sha256": image.sha256} for image in item.images]
-            file.write(to_line(to_record(item, entries)) + "\n")
-    header = {
-        "schema": SCHEMA,
-        "deixis": version("deixis"),
-        "n_items": len(items),
-        "fingerprint": items.fingerprint,
-    }
-    (folder / _HEADER).write_text(json.dumps(header, indent=2) + "\n", "utf-8")
+def load_saved(folder: Path) -> Items:
+    """The items of a directory that :func:`save_items` wrote.
 
-
-def _load_saved(folder: Path) -> Items:
+    Raises:
+        ItemsError: It is none, was changed, or is of another version.
+    """
     header = _header(folder)
     if header.get("schema") != SCHEMA:
         raise ItemsError(
             f"{folder} was saved with schema {header.get('schema')!r} and this deixis reads schema {SCHEMA}; "
             "save the items again or install the deixis version that header.json names."
         )
-    if not (folder / _LINES).is_file():
-        raise ItemsError(f"{folder} has no {_LINES}; save the items again.")
-    items = _load_lines(folder / _LINES)
+    if not (folder / LINES).is_file():
+        raise ItemsError(f"{folder} has no {LINES}; save the items again.")
+    items = load_lines(folder / LINES)
     if items.fingerprint != header.get("fingerprint"):
         raise ItemsError(
-            f"{folder / _LINES} was changed after it was saved (another fingerprint); save the items again, "
-            f"or name the file {_LINES} itself if the change is meant."
+            f"{folder / LINES} was changed after it was saved (another fingerprint); save the items again, "
+            f"or name the file {LINES} itself if the change is meant."
         )
     return items
 
 
 def _header(folder: Path) -> dict[str, Any]:
-    path = folder / _HEADER
+    path = folder / HEADER
     try:
         header = json.loads(path.read_text("utf-8"))
     except FileNotFoundError as error:
         raise ItemsError(
-            f"{folder} has no {_HEADER}, so Items.save did not write it; name a .jsonl file in it instead."
+            f"{folder} has no {HEADER}, so Items.save did not write it; name a .jsonl file in it instead."
         ) from error
     except (OSError, ValueError) as error:
         raise ItemsError(f"{path} can't be read ({error}); save the items again.") from error
@@ -148,23 +107,19 @@ def _header(folder: Path) -> dict[str, Any]:
     return header
 
 
-def _load_lines(path: Path) -> Items:
+def load_lines(path: Path) -> Items:
+    """The items of a JSONL file, whose pictures lie below its folder.
+
+    Raises:
+        ItemsError: The file or one of its lines can't be used; the message says which line and item.
+        ImageError: A picture is missing, damaged, over 64 megapixels or not the one that was saved.
+    """
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ItemsError(f"{path} can't be read as UTF-8 text ({error}); write it as UTF-8.") from error
-    folder, known = path.parent.resolve(), {}
-
-    def image(entry: Any) -> ImageHandle:
-        name, expected = _file_entry(entry)
-        key = (name, expected)
-        if key not in known:
-            found = _inside(folder, name)
-            # Read now, and held to these pixels from now on.
-            known[key] = FileImage(path=found, expected=FileImage(path=found, expected=expected).sha256)
-        return known[key]
-
-    return Items(_read_lines(text, str(path), image))
+    pictures = PictureFolder(path.parent)
+    return Items(_read_lines(text, str(path), lambda entry: pictures.picture(*_file_entry(entry))))
 
 
 def _read_lines(text: str, name: str, image: Callable[[Any], ImageHandle]) -> list[Item]:
@@ -199,26 +154,6 @@ def _file_entry(entry: Any) -> tuple[str, str | None]:
     if isinstance(entry, dict) and set(entry) == {"file", "sha256"} and all(isinstance(v, str) for v in entry.values()):
         return entry["file"], entry["sha256"]
     raise ItemsError("an entry of images is neither a path nor an object with the strings file and sha256")
-
-
-def _inside(folder: Path, name: str) -> Path:
-    """The file ``name`` below ``folder``, wherever its links lead."""
-    posix, windows = PurePosixPath(name), PureWindowsPath(name)
-    if posix.is_absolute() or windows.root or windows.drive:
-        raise ItemsError(f"the image path {name!r} is absolute; write it relative to the folder that holds the items")
-    if ".." in posix.parts or ".." in windows.parts:
-        raise ItemsError(f"the image path {name!r} holds '..'; keep the images below the folder that holds the items")
-    try:
-        found = (folder / name).resolve()
-        there = found.is_file()
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or error  # an OSError's text repeats the whole path
-        raise ItemsError(f"the image path {shown(name)} can't be used ({reason}); name a file that exists") from error
-    if not found.is_relative_to(folder):
-        raise ItemsError(f"the image path {name!r} leads out of its folder through a link; copy the image into the folder")
-    if not there:
-        raise ImageError(f"the image {shown(name)} is missing; put it back into {folder}")
-    return found
 
 
 def _described(image: ImageHandle, item: Item) -> dict[str, Any]:

@@ -1,11 +1,8 @@
-"""The options that choose items of the memory game, the same for every command that takes a benchmark."""
+"""The options that choose items of the memory game."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import wraps
-from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,10 +11,18 @@ from deixis.cli.options import listed
 if TYPE_CHECKING:
     from deixis.benchmarks import Items
 
+_ANY = "For memory-game and spacenum"
 
-def _option(help_text: str, default: str | bool, *names: str, **more: Any) -> Any:
+
+def _option(help_text: str, default: str | bool, *names: str, panel: str = "For memory-game", **more: Any) -> Any:
     """An option of this group; None says that it was not given, and the library's own default holds."""
-    return typer.Option(*names, help=help_text, show_default=default, rich_help_panel="For memory-game", **more)
+    return typer.Option(*names, help=help_text, show_default=default, rich_help_panel=panel, **more)
+
+
+def given_options(choice: Any) -> dict[str, Any]:
+    """The fields of a choice that were given, by their names."""
+    values = {f.name: getattr(choice, f.name) for f in fields(choice)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,19 +43,27 @@ class MemoryGameChoice:
     decouple: Annotated[
         bool | None, _option("Scenes in which distance, image height and apparent size are independent.", False, "--decouple")
     ] = None
-    n: Annotated[int | None, _option("Scenes drawn at random, not the standard 60.", False, "--n", min=1)] = None
-    seed: Annotated[int | None, _option("Of everything random.", "0")] = None
-    size: Annotated[int | None, _option("Width and height of the pictures in pixels.", "512")] = None
+    n: Annotated[
+        int | None,
+        _option("Scenes: of memory-game drawn at random, of spacenum the first of each kind.", "all", "--n", min=1, panel=_ANY),
+    ] = None
+    seed: Annotated[int | None, _option("Of everything random.", "0", panel=_ANY)] = None
+    size: Annotated[int | None, _option("Width and height of the pictures in pixels.", "512", panel=_ANY)] = None
     camera_sides: Annotated[str | None, _option("Where the eye is: centre, left, right.", "centre")] = None
     addressees: Annotated[str | None, _option("Who sits beside the desk: none, near, middle, far.", "none")] = None
     pictures: Annotated[
-        Path | None, _option("A folder of pictures named like pic_disk-0-25_star_green.png, not drawn ones.", False)
+        Path | None,
+        _option(
+            "A folder of pictures: named like pic_disk-0-25_star_green.png for memory-game; of a file of items, the one below "
+            "which its pictures are.",
+            False,
+            panel=_ANY,
+        ),
     ] = None
 
     def given(self) -> dict[str, Any]:
         """The options that were given, by their names."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
+        return given_options(self)
 
     def items(self) -> "Items":
         """Items of the memory game."""
@@ -80,25 +93,6 @@ class MemoryGameChoice:
                 f"{', '.join(idle)} would choose items of the memory game, but BENCHMARK names the saved items in {saved}, which "
                 f"are used as they are; leave {'it' if len(idle) == 1 else 'them'} out, or name memory-game."
             )
-
-
-def takes_memory_game(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give ``function`` every option of the memory game; it gets them as one argument, ``choice``."""
-
-    @wraps(function)
-    def run(**arguments: Any) -> Any:
-        choice = MemoryGameChoice(**{f.name: arguments.pop(f.name) for f in fields(MemoryGameChoice)})
-        return function(**arguments, choice=choice)
-
-    kinds = get_type_hints(MemoryGameChoice, include_extras=True)
-    shared = {
-        f.name: Parameter(f.name, Parameter.KEYWORD_ONLY, default=None, annotation=kinds[f.name])
-        for f in fields(MemoryGameChoice)
-    }
-    own = {name: parameter for name, parameter in signature(function).parameters.items() if name != "choice"}
-    run.__dict__["__signature__"] = signature(function).replace(parameters=[*own.values(), *shared.values()])
-    run.__annotations__ = {name: parameter.annotation for name, parameter in (own | shared).items()}
-    return run
 
 
 def _metres(text: str) -> list[float]:

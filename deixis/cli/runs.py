@@ -7,21 +7,21 @@ from typing import Annotated
 import typer
 
 from deixis.cli.app import app
+from deixis.cli.choice import BenchmarkChoice, takes_benchmark
 from deixis.cli.drawing import benchmark_items, draw
 from deixis.cli.estimates import estimated
-from deixis.cli.memory_game import MemoryGameChoice, takes_memory_game
 from deixis.cli.options import Condition, RunFolder, Workers, listed
 from deixis.console import Outcome, command, is_watched
 
 
 @command(app, "record")
-@takes_memory_game
+@takes_benchmark
 def record(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="pico, pico-collapsed, a folder, or a hub name.", show_default=False)
     ],
     benchmark: Annotated[
-        str, typer.Argument(metavar="BENCHMARK", help="memory-game, or a folder of saved items.", show_default=False)
+        str, typer.Argument(metavar="BENCHMARK", help="memory-game, spacenum, or a folder or file of items.", show_default=False)
     ],
     out: Annotated[Path, typer.Option(help="The run's folder; an interrupted run there goes on.", show_default=False)],
     dry_run: Annotated[
@@ -43,7 +43,7 @@ def record(
     revision: Annotated[str | None, typer.Option(help="Of a hub model.", show_default=False)] = None,
     workers: Workers = 2,
     *,
-    choice: MemoryGameChoice,
+    choice: BenchmarkChoice,
 ) -> Outcome:
     """Run the items through the model once; keep activations, option logits and written answers."""
     import deixis as dx

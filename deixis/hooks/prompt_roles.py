@@ -21,8 +21,9 @@ def with_prompt_roles(
     """The roles, and those of ``all``, ``last_text`` and ``options`` that are wanted.
 
     ``all`` is every position that is no padding. ``last_text`` is the token that holds the last character of the item's prompt,
-    before what the chat template adds (of what stands behind its last picture, where the prompt says where pictures stand). ``options`` are the tokens that hold the options' labels where the prompt names them
-    (the last time it does: "A", "B" in a multiple-choice question); an item whose prompt does not name them has none.
+    before what the chat template adds. ``options`` are the tokens that hold the options' labels where the prompt names them
+    (the last time it does: "A", "B" in a multiple-choice question); an item whose prompt does not name them has none. Where a
+    prompt says where its pictures stand, only what is behind the last of them is searched.
 
     Raises:
         ValueError: An item's prompt is not found in what the model is given.

@@ -159,7 +159,7 @@ def test_shuffling_needs_two_scenes_and_no_picture_in_both():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("mirrored", "condition='mirrored' is not one of: 'blank', 'black', 'text_only', 'shuffled', 'decoloured', 'real'"),
+        ("mirrored", "condition='mirrored' is not one of: 'blank', 'black', 'text_only', 'shuffled', 'decoloured', 'fewer_o"),
         ("blank+mirrored", "condition='blank\\+mirrored' holds 'mirrored', which is not one of: 'blank', "),
         ("", "condition='' is not one of"),
         ("blank+", "condition='blank\\+' holds '', which is not one of"),

@@ -264,10 +264,12 @@ def test_a_saved_set_that_was_changed_is_refused(saved, change):
         load_items(saved)
 
 
-@pytest.mark.parametrize("name", ["table.csv", "rows.json"])
+@pytest.mark.parametrize("name", ["table.xlsx", "rows.parquet", "rows"])
 def test_other_files_are_refused_with_what_is_allowed(tmp_path, name):
     (tmp_path / name).write_text("x")
-    with pytest.raises(ItemsError, match=r"neither a directory that Items\.save wrote nor a \.jsonl file"):
+    with pytest.raises(
+        ItemsError, match=r"name a folder that Items\.save wrote, a \.jsonl or \.csv file of your own, or SpaceNum"
+    ):
         load_items(tmp_path / name)
     with pytest.raises(ItemsError, match="does not exist"):
         load_items(tmp_path / "none")
