@@ -18,6 +18,7 @@ from deixis.benchmarks.render.solids import bounds
 
 _GAP_M = 0.05
 _TRIES = 30
+_SHALLOW_M = 0.06
 _DOOR_HALF_M, _DOOR_MIDDLE_M, _DOOR_SWING_M = 0.55, 1.03, 0.75
 _WINDOW_MIDDLE_M = 1.52
 # Which piece goes with which: where its origin lies in the other's frame (front is +y), and how it is turned.
@@ -84,7 +85,9 @@ class Furnisher:
         self.scene, self.shell, self.rng = Scene(), shell, rng
         add_shell(self.scene, shell)
         self.obstacles: list[Footprint] = []
-        """What nobody can walk through."""
+        """Furniture."""
+        self.protruding: list[Footprint] = []
+        """What sticks out of a wall: it bars nobody's place for furniture, but the way of somebody who walks."""
         self._kept: list[Footprint] = []
         self._patches: list[_WallPatch] = []
         self._rugs: list[Footprint] = []
@@ -161,6 +164,9 @@ class Furnisher:
         if not fits or any(patch.meets(other, 0.06) for other in self._patches):
             return False
         self._patches.append(patch)
+        if high[1] > _SHALLOW_M:
+            front = Footprint((float(low[0]), 0.0), (float(high[0]), float(high[1])), wall.point(along, 0.0), wall.turn_deg)
+            self.protruding.append(front)
         self._add(name, parts, (*wall.point(along, 0.0), middle), wall.turn_deg)
         return True
 

@@ -43,6 +43,7 @@ class Room:
     shell: Shell
     theme: str
     obstacles: tuple[Footprint, ...]
+    """Furniture, and what sticks out of the walls."""
     counted: tuple[int, ...]
     """Numbers of the objects that are things and not floor, walls or ceiling."""
 
@@ -66,7 +67,7 @@ def furnished_room(rng: np.random.Generator) -> Room:
     furnisher.wall_things(count=int(rng.integers(7, 11)))
     furnisher.floor_and_ceiling()
     numbers = tuple(n for n, name in enumerate(furnisher.scene.names) if name not in BACKGROUND)
-    return Room(furnisher.scene, shell, theme, tuple(furnisher.obstacles), numbers)
+    return Room(furnisher.scene, shell, theme, (*furnisher.obstacles, *furnisher.protruding), numbers)
 
 
 def _some(names: tuple[str, ...], rng: np.random.Generator) -> list[str]:
