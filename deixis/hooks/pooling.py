@@ -1,6 +1,7 @@
 """From the tokens of a role to what is kept of them, on the device where they are."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -54,6 +55,7 @@ class Positions:
         """The same positions on another device."""
         return Positions(self.rows.to(device), self.columns.to(device), self.counts.to(device), self.widest)
 
+    @cached_property
     def padded(self) -> Int[Tensor, "batch widest"]:
         """``columns`` with a row per item; what fills a row up is 0."""
         within = torch.arange(len(self.rows), device=self.rows.device)
@@ -62,29 +64,57 @@ class Positions:
         columns[self.rows, within] = self.columns
         return columns
 
+    @cached_property
+    def filling(self) -> Bool[Tensor, "batch widest"]:
+        """Which entries of :attr:`padded` only fill a row up."""
+        return torch.arange(self.widest, device=self.counts.device) >= self.counts[:, None]
 
-def gather(hidden: Float[Tensor, "batch position width"], where: Positions) -> Float[Tensor, "token width"]:
-    """Every token of the role, row by row, in the dtype of ``hidden``."""
-    return hidden[where.rows, where.columns]
+    @cached_property
+    def is_even(self) -> bool:
+        """Whether every item has as many tokens, so that nothing fills up."""
+        return not bool(self.filling.any())
 
 
-def mean_over(hidden: Float[Tensor, "batch position width"], where: Positions) -> Float[Tensor, "batch width"]:
+def gather(
+    hidden: Float[Tensor, "batch position width"], where: Positions, out: Float[Tensor, "token width"] | None = None
+) -> Float[Tensor, "token width"]:
+    """Every token of the role, row by row, in the dtype of ``hidden``; written to ``out`` if there is one."""
+    if out is None:
+        return hidden[where.rows, where.columns]
+    flat = hidden.reshape(-1, hidden.shape[-1])
+    return torch.index_select(flat, 0, where.rows * hidden.shape[1] + where.columns, out=out)
+
+
+def gather_rows(
+    rows: Float[Tensor, "row width"], where: Positions, out: Float[Tensor, "token width"] | None = None
+) -> Float[Tensor, "token width"]:
+    """Like :func:`gather`, of the vision tower's rows, where every item's rows lie in one tensor."""
+    return torch.index_select(rows, 0, where.columns, out=out)
+
+
+def mean_over(
+    hidden: Float[Tensor, "batch position width"], where: Positions, out: Float[Tensor, "batch width"] | None = None
+) -> Float[Tensor, "batch width"]:
     """Average over the role's tokens of each row.
 
     Returns:
-        One float32 vector per row; NaN in rows without a token. The sum runs in float32 and in the order of the tokens: it does
-        not use atomic additions, so that the same batch gives the same bits again.
+        One float32 vector per row (``out``, if there is one); NaN in rows without a token. The sum runs in float32 and in the
+        order of the tokens: it does not use atomic additions, so that the same batch gives the same bits again.
     """
-    picked = hidden[torch.arange(len(hidden), device=hidden.device)[:, None], where.padded()]
-    return _mean(picked, where)
+    picked = hidden[torch.arange(len(hidden), device=hidden.device)[:, None], where.padded]
+    return _mean(picked, where, out)
 
 
-def mean_over_rows(rows: Float[Tensor, "row width"], where: Positions) -> Float[Tensor, "batch width"]:
-    """Like :func:`mean_over`, of the vision tower's rows, where every item's rows lie in one tensor."""
-    return _mean(rows[where.padded()], where)
+def mean_over_rows(
+    rows: Float[Tensor, "row width"], where: Positions, out: Float[Tensor, "batch width"] | None = None
+) -> Float[Tensor, "batch width"]:
+    """Like :func:`mean_over`, of the vision tower's rows."""
+    return _mean(rows[where.padded], where, out)
 
 
-def _mean(picked: Float[Tensor, "batch widest width"], where: Positions) -> Float[Tensor, "batch width"]:
-    taken = torch.arange(where.widest, device=picked.device) < where.counts[:, None]
-    # Positions that only fill a row up may hold anything, infinities included: they are masked, not multiplied by zero.
-    return picked.float().masked_fill(~taken[..., None], 0.0).sum(dim=1) / where.counts[:, None]
+def _mean(picked: Float[Tensor, "batch widest width"], where: Positions, out: Tensor | None) -> Float[Tensor, "batch width"]:
+    picked = picked.float()
+    if not where.is_even:
+        # Positions that only fill a row up may hold anything, infinities included: they are masked, not multiplied by zero.
+        picked = picked.masked_fill(where.filling[..., None], 0.0)
+    return torch.div(picked.sum(dim=1), where.counts[:, None], out=out)

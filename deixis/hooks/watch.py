@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -11,7 +12,8 @@ from torch import Tensor
 from deixis.benchmarks import Item
 from deixis.benchmarks.names import checked_names
 from deixis.hooks.choices import SINGLE_ROLES, chosen_points, chosen_roles, roles_of
-from deixis.hooks.pooling import Positions, gather, mean_over, mean_over_rows
+from deixis.hooks.landing import Landing, Shape
+from deixis.hooks.pooling import Positions, gather, gather_rows, mean_over, mean_over_rows
 from deixis.models import VLM
 from deixis.models.checking.items import small_item
 from deixis.models.layout import Layout
@@ -23,6 +25,10 @@ Point = tuple[str, int]
 
 class WatchError(RuntimeError):
     """A watched model was not run as watching needs it."""
+
+
+class _AllSeen(Exception):  # noqa: N818 - ends a pass, and is no error
+    """Every watched point has been kept, so that the rest of the pass would be for nothing."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,8 @@ class Watch:
         self._absent: set[Point] = set()
         self._ran: set[Point] = set()
         self._like: dict[Point, Tensor] = {}
-        self._measuring = False
+        self._landing: Landing | None = None
+        self._measuring = self._ends_pass = False
         self._stack, self._stand_ins = ExitStack(), ExitStack()
 
     def layers(self, site: str) -> list[int]:
@@ -145,6 +152,24 @@ class Watch:
         device = next((p.rows.device for p in positions.values()), torch.device("cpu"))
         self._where["", device] = positions
 
+    def run(self, inputs: Mapping[str, Any]) -> dict[tuple[str, int, str], Seen]:
+        """Run the model after :meth:`expect` just as far as the last watched point, and read.
+
+        Nothing behind that point is computed: no later block, no logits, no keys and values kept. A model some of whose weights
+        accelerate keeps elsewhere runs to its end, since what was fetched for a block is put back when the block returns.
+        """
+        self._vlm.reset()
+        self._ends_pass = not _keeps_weights_elsewhere(self._vlm)
+        keep = {"logits_to_keep": 1} if "logits_to_keep" in self._vlm.accepts else {}
+        try:
+            self._vlm.model(**inputs, **keep, use_cache=False)
+        except _AllSeen:
+            pass
+        finally:
+            self._ends_pass = False
+            self._vlm.reset()
+        return self.read()
+
     def read(self) -> dict[tuple[str, int, str], Seen]:
         """What the last forward pass held, by site, layer and role, on the host.
 
@@ -163,10 +188,9 @@ class Watch:
             for site in self.sites
             for role in self.roles_at(site)
         }
-        moved = {(*point, role): _to_host(value) for point, kept in self._kept.items() for role, value in kept.items()}
-        for device in {value.device for kept in self._kept.values() for value in kept.values()}:
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
+        moved = {(*point, role): value.cpu() for point, kept in self._kept.items() for role, value in kept.items()}
+        if self._landing is not None:
+            self._landing.wait()
         ordered = [(*point, role) for point in self.points for role in self.roles_at(point[0])]
         absent = {point for point in self._absent if not _in_tower(point[0])}
         seen = {key: Seen(moved[key], counts[key[0], key[2]], ran=key[:2] not in absent) for key in ordered}
@@ -176,6 +200,7 @@ class Watch:
     def _forget(self) -> None:
         self._stand_ins.close()
         self._where, self._rows, self._kept, self._parts, self._absent = {}, {}, {}, {}, set()
+        self._landing = None
 
     def _follow_rows(self, site: str, layout: Layout, items: Sequence[Item]) -> None:
         tokens, masks = layout.token_of_row(site), layout.token_roles(items)
@@ -211,11 +236,8 @@ class Watch:
             self._vlm.reset()
 
     def _nothing(self, point: Point, role: str) -> Tensor:
-        site, like = point[0], self._like[point]
-        where = next(where[role] for (kind, _), where in self._where.items() if kind == _kind(site))
-        single = self.pool is None or role in SINGLE_ROLES
-        rows = int(where.counts.sum()) if single else len(where.counts)
-        return torch.full((rows, like.shape[-1]), torch.nan, dtype=like.dtype if single else torch.float32)
+        shape = self._shape(point, role)
+        return torch.full((shape.rows, shape.width), torch.nan, dtype=shape.dtype)
 
     def _visit(self, point: Point) -> Callable[[Tensor], None]:
         site, layer = point
@@ -233,8 +255,10 @@ class Watch:
             if vision:
                 self._keep_rows(point, hidden.detach().reshape(-1, hidden.shape[-1]))
             else:
-                self._kept[point] = {role: self._reduced(hidden.detach(), role) for role in self.roles}
+                self._kept[point] = {role: self._landed(point, role, hidden.detach()) for role in self.roles}
             self._ran.add(point)
+            if self._ends_pass and len(self._kept.keys() | self._absent) == len(self.points):
+                raise _AllSeen
 
         return keep
 
@@ -249,15 +273,39 @@ class Watch:
             return
         joined = parts[0] if len(parts) == 1 else torch.cat(parts)
         del self._parts[point]
-        where = self._on(point[0], joined.device)
-        reduce = mean_over_rows if self.pool is not None else (lambda held, at: held[at.columns])
-        self._kept[point] = {role: reduce(joined, at) for role, at in where.items()}
+        self._kept[point] = {role: self._landed(point, role, joined) for role in self.roles_at(point[0])}
 
-    def _reduced(self, hidden: Float[Tensor, "batch position width"], role: str) -> Float[Tensor, "row width"]:
-        where = self._on("", hidden.device)[role]
-        if self.pool is None or role in SINGLE_ROLES:
-            return gather(hidden, where)
-        return mean_over(hidden, where)
+    def _landed(self, point: Point, role: str, hidden: Tensor) -> Float[Tensor, "row width"]:
+        """What is kept of a role: on the host, at its place in the batch's block, or where it was computed."""
+        where = self._on(_kind(point[0]), hidden.device)[role]
+        reduce = gather if self._keeps_tokens(role) else mean_over
+        if _in_tower(point[0]):
+            reduce = gather_rows if self.pool is None else mean_over_rows
+        dtype = hidden.dtype if self._keeps_tokens(role) else torch.float32
+        place = self._block(hidden.device).place((*point, role), hidden.shape[-1], dtype)
+        self._like[point] = torch.empty((0, hidden.shape[-1]), dtype=hidden.dtype)
+        if place is None:  # not foreseen: the first batch, from which the shapes are learned
+            return reduce(hidden, where)
+        if hidden.device.type == "cpu":
+            return reduce(hidden, where, place)
+        self._block(hidden.device).fetch(reduce(hidden, where), place)
+        return place
+
+    def _keeps_tokens(self, role: str) -> bool:
+        return self.pool is None or role in SINGLE_ROLES
+
+    def _block(self, device: torch.device) -> Landing:
+        """The block for what this batch keeps, as far as its shapes are known from batches before."""
+        if self._landing is None:
+            known = [point for point in self.points if point in self._like and point not in self._absent]
+            shapes = {(*point, role): self._shape(point, role) for point in known for role in self.roles_at(point[0])}
+            self._landing = Landing(shapes, pinned=device.type == "cuda")
+        return self._landing
+
+    def _shape(self, point: Point, role: str) -> Shape:
+        where = next(where[role] for (kind, _), where in self._where.items() if kind == _kind(point[0]))
+        like, single = self._like[point], self._keeps_tokens(role)
+        return Shape(len(where.rows) if single else len(where.counts), like.shape[-1], like.dtype if single else torch.float32)
 
     def _on(self, kind: str, device: torch.device) -> dict[str, Positions]:
         """The positions on a device; layers of one model may lie on several."""
@@ -270,6 +318,11 @@ class Watch:
         silent = [f"{site} {layer}" for site, layer in self.points if (site, layer) not in ran]
         if silent:
             raise WatchError(f"never ran: {', '.join(silent)}; run the model between follow and read, or watch other layers.")
+
+
+def _keeps_weights_elsewhere(vlm: VLM) -> bool:
+    devices = {str(device) for device in getattr(vlm.model, "hf_device_map", {}).values()}
+    return "disk" in devices or ("cpu" in devices and len(devices) > 1)
 
 
 def _in_tower(site: str) -> bool:
@@ -292,11 +345,3 @@ def _positions(role: str, roles: Mapping[str, Bool[Tensor, "batch position"]]) -
     if role in SINGLE_ROLES and bool((positions.counts != 1).any()):
         raise ValueError(f"role {role!r} must mark exactly one position in each row of the batch.")
     return positions
-
-
-def _to_host(value: Tensor) -> Tensor:
-    """A copy on the host; from a GPU it is asynchronous, and complete after the device has been synchronised."""
-    if value.device.type != "cuda":
-        return value.cpu()
-    host = torch.empty(value.shape, dtype=value.dtype, pin_memory=True)
-    return host.copy_(value, non_blocking=True)

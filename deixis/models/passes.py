@@ -22,7 +22,7 @@ class PromptPass:
     logits: Float[Tensor, "batch vocab"]
     """At the last prompt position, float32 (float64 for a model in it)."""
     cache: Any
-    """Keys and values of the prompts; continuing adds to it."""
+    """Keys and values of the prompts; continuing adds to it. None where they were not kept."""
     mask: Int[Tensor, "batch position"]
     shift: Int[Tensor, "batch 1"]
     """How far a token's rotary position lies from its number in the row: pictures take fewer positions than tokens, and a batch
@@ -31,18 +31,30 @@ class PromptPass:
     """Inputs with an entry for each position that a further token takes over from the last one."""
 
     @classmethod
-    def run(cls, vlm: VLM, inputs: dict[str, Tensor]) -> "PromptPass":
-        """Run the model once over the prompts, as bare as it can be run."""
+    def run(cls, vlm: VLM, inputs: Mapping[str, Any], *, keep_cache: bool = True) -> "PromptPass":
+        """Run the model once over the prompts, as bare as it can be run.
+
+        Args:
+            vlm: The model.
+            inputs: Of :meth:`deixis.models.VLM.prepare`, or of :meth:`deixis.models.features.VisionFeatures.instead_of_pixels`.
+            keep_cache: Whether something is to continue from this pass. Without, no keys and values outlive their layer.
+        """
         vlm.reset()
         keep = {"logits_to_keep": 1} if "logits_to_keep" in vlm.accepts else {}
-        output = vlm.model(**inputs, **keep, use_cache=True)
+        output = vlm.model(**inputs, **keep, use_cache=keep_cache)
         mask = inputs["attention_mask"].long()
-        name = next(name for name in _CACHE_NAMES if output.get(name) is not None)
+        cache = next(output[name] for name in _CACHE_NAMES if output.get(name) is not None) if keep_cache else None
         beside = {name: inputs[name][:, -1:] for name in vlm.family.carried if name in inputs}
-        return cls(vlm, _exact(output.logits[:, -1]), output[name], mask, _rope_shift(vlm, inputs), beside)
+        return cls(vlm, _exact(output.logits[:, -1]), cache, mask, _rope_shift(vlm, inputs), beside)
 
     def extended(self, tokens: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token vocab"]:
-        """Read more tokens in each row (this moves the state on) and return the logits behind each of them, as precise."""
+        """Read more tokens in each row (this moves the state on) and return the logits behind each of them, as precise.
+
+        Raises:
+            ValueError: The pass was made without a cache.
+        """
+        if self.cache is None:
+            raise ValueError("nothing can continue from a pass that kept no cache; run it with keep_cache=True.")
         self.mask = torch.cat([self.mask, torch.ones_like(tokens)], dim=1)
         # Numbered from the mask, never from the width of the batch: padding would otherwise shift every row that has some.
         positions = (self.mask.cumsum(dim=1) - 1)[:, -tokens.shape[1] :] + self.shift
