@@ -58,6 +58,8 @@ class Family:
     """Whether the model caps its logits as the text config says; some classes do not, though their text class does."""
     vision_cache: bool = True
     """Whether the model takes ``mm_encoder_outputs`` in place of pixels."""
+    pictures_apart: bool = True
+    """Whether a picture has the same features alone as beside others of its item."""
     remote_code: bool = False
     """Whether the class comes with the model and needs ``trust_remote_code=True``."""
     prompt: PromptFunction | None = None
@@ -172,6 +174,7 @@ _RECORDS = (
         architecture="LlavaOnevisionForConditionalGeneration",
         name="LLaVA-OneVision",
         layout=anyres_layout,
+        pictures_apart=False,  # one picture is tiled, several are not
         **_usual(vision_blocks=_SIGLIP),
     ),
     Family(
