@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deixis.activations.recorder import AUTO_BATCH
+from deixis.activations.batching import AUTO_BATCH
 from deixis.activations.recording import shard_items
 from deixis.activations.shards import CHUNK_BYTES, counts_name
 from deixis.activations.size import ModelSize, model_size
@@ -115,6 +115,7 @@ def estimate(
     max_new_tokens: int = 16,
     sample: int = 32,
     tflops: float = 100.0,
+    options: bool = True,
 ) -> Estimate:
     r"""Work out what :func:`deixis.record` with the same arguments will take.
 
@@ -138,6 +139,8 @@ def estimate(
         max_new_tokens: The longest answer, in tokens.
         sample: How many items to prepare.
         tflops: What the device does in practice, in 10^12 operations a second: some 40 % of its data sheet's number.
+        options: Whether the options' logits are kept; without them, answers and attention, only the blocks up to the last watched
+            layer count.
 
     Raises:
         ValueError: An argument is outside what it allows, or the width of a site in the vision tower is asked of an outline.
@@ -152,16 +155,17 @@ def estimate(
     tokens, patches = np.array([c["tokens"] for c in counted]), np.array([c["patches"] for c in counted])
     per_shard = shard_items(pool, batch_size)
     batch = min(AUTO_BATCH if batch_size == "auto" else int(batch_size), len(items))
-    parts = [*_activations(vlm, watch, counted, chosen[0]), *_scores(chosen, answers, max_new_tokens)]
+    parts = [*_activations(vlm, watch, counted, chosen[0]), *_scores(chosen, answers, max_new_tokens, options)]
     counts = {counts_name(site, role) for site in watch.sites for role in watch.roles_at(site)}
     parts += [("counts", len(counts), 1.0, 4), ("batches", 1, 1 / batch, 4)]
     plan = AttentionPlan.of(attention)
     if plan is not None:
         parts += _attention(vlm, AttentionWatch(vlm, plan), float(np.mean([c["image"] for c in counted])))
     n_shards = -(-len(items) // per_shard)
-    n_groups = len(watch.points) + len(watch.sites) + sum(SITES[site].vision for site in watch.sites) + 3 + 4 * (plan is not None)
+    n_groups = len(watch.points) + len(watch.sites) + sum(SITES[site].vision for site in watch.sites)
+    n_groups += 2 + options + answers + 4 * (plan is not None)  # the file's own, and that of the counts
     groups = DiskPart("groups", n_groups, 0.0, 0, float(n_groups * _PER_GROUP * n_shards))
-    size = model_size(vlm)
+    size, whole_pass = model_size(vlm), options or answers or plan is not None
     steps = max_new_tokens - 1 if answers else 0
     return Estimate(
         model=vlm.name,
@@ -175,7 +179,7 @@ def estimate(
         free_bytes=shutil.disk_usage(_existing(Path(path))).free,
         size=size,
         flop_vision=len(items) * float(np.mean(size.of_patches(patches))),
-        flop_prompt=len(items) * float(np.mean(size.of_prompt(tokens))),
+        flop_prompt=len(items) * float(np.mean(size.of_prompt(tokens, None if whole_pass else _blocks_run(watch)))),
         flop_answers=len(items) * float(np.mean(size.of_answer(tokens, steps))),
         tflops=float(tflops),
     )
@@ -183,6 +187,12 @@ def estimate(
 
 _Part = tuple[str, int, float, int]
 """What, arrays, rows an item, bytes a row."""
+
+
+def _blocks_run(watch: Watch) -> int:
+    """Decoder blocks that run before everything watched has been seen."""
+    seen_by = (layer + (site != "resid") for site, layer in watch.points if not SITES[site].vision)
+    return max(seen_by, default=0)
 
 
 def _counted(vlm: VLM, watch: Watch, item: Item) -> dict[str, Any]:
@@ -241,9 +251,10 @@ def _widths(vlm: VLM, watch: Watch, example: Item) -> dict[str, int]:
     return found | {site: value.values.shape[1] for (site, _, _), value in seen.items()}
 
 
-def _scores(chosen: Sequence[Item], answers: bool, max_new_tokens: int) -> Iterator[_Part]:
-    yield "options", 1, float(np.mean([len(item.options) for item in chosen])), 4
-    yield "options (per item)", 2, 1.0, 4
+def _scores(chosen: Sequence[Item], answers: bool, max_new_tokens: int, options: bool) -> Iterator[_Part]:
+    if options:
+        yield "options", 1, float(np.mean([len(item.options) for item in chosen])), 4
+        yield "options (per item)", 2, 1.0, 4
     if answers:
         # As if every answer were the longest option, written out; nobody knows before it is written.
         yield "answers", 1, float(np.mean([_answer_bytes(item, max_new_tokens) for item in chosen])), 1

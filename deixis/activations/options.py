@@ -40,7 +40,7 @@ def check_forms(vlm: VLM, item: Item) -> None:
                 )
 
 
-def option_logits(state: PromptPass, items: Sequence[Item], *, whole: bool | None = None) -> list[list[float]]:
+def option_logits(state: PromptPass, items: Sequence[Item], *, whole: bool | Sequence[bool] | None = None) -> list[list[float]]:
     """One number for each option of each item; a softmax over an item's numbers is its distribution.
 
     An option's logit is the logsumexp over the distinct first tokens of its forms. If two options of an item share a first token,
@@ -52,14 +52,18 @@ def option_logits(state: PromptPass, items: Sequence[Item], *, whole: bool | Non
     Args:
         state: The model behind the items' prompts.
         items: Those of the batch, in order.
-        whole: Score every item as whole strings (True) or by first tokens (False); None for what each item needs.
+        whole: Score every item as whole strings (True) or by first tokens (False), or say it for each; None for what each
+            item needs.
 
     Raises:
         ValueError: Two options of an item share a surface form, or the tokenizer does not know one; the message names it.
     """
     for item in {item.options: item for item in items}.values():
         check_forms(state.vlm, item)
-    rows = [need_whole_strings(state.vlm, item.options) if whole is None else whole for item in items]
+    if whole is None:
+        rows = [need_whole_strings(state.vlm, item.options) for item in items]
+    else:
+        rows = [whole] * len(items) if isinstance(whole, bool) else list(whole)
     scores = [[] if rows[row] else _first_token_logits(state, row, item.options) for row, item in enumerate(items)]
     trees = {row: StringTree.of(state.vlm, item) for row, item in enumerate(items) if rows[row]}
     strings = [(row, tokens) for row, tree in trees.items() for tokens in tree.strings]

@@ -1,24 +1,28 @@
 """Recorder: from the items of one shard to the shard on disk."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from itertools import takewhile
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from deixis.activations.background import BackgroundWriter
+from deixis.activations.batching import MemoryRule, empty_cache, grown, running_order
 from deixis.activations.errors import NonFiniteError
 from deixis.activations.options import need_whole_strings, option_logits
 from deixis.activations.passes import PromptPass, written_answers
 from deixis.activations.run import Run
-from deixis.activations.shards import BatchRecord, Shard, ShardWriter, shard_path
-from deixis.benchmarks import Item, Items
-from deixis.hooks import AttentionWatch, Seen, Watch
+from deixis.activations.shards import BatchRecord, Shard, shard_path
+from deixis.benchmarks import Item, Items, Option
+from deixis.hooks import SITES, AttentionWatch, Seen, Watch
 from deixis.models import VLM
-
-AUTO_BATCH = 16
-"""Items per forward pass to begin with, where the user leaves it to us."""
+from deixis.models.features import VisionFeatures
+from deixis.models.lengths import PromptLengths
 
 
 class Recorder:
@@ -31,28 +35,44 @@ class Recorder:
         self._vlm, self._items, self._watch, self._run = vlm, items, watch, run
         self._attention = attention
         self._auto = run.settings["batch_size"] == "auto"
-        self._first_size = AUTO_BATCH if self._auto else run.settings["batch_size"]
+        self._rule, self._lengths = MemoryRule.of(vlm, watch), PromptLengths(vlm)
+        self._limits: dict[int, int] = {}  # what each shard of ours left for those after it
+        self._whole: dict[tuple[Option, ...], bool] = {}  # few sets of options serve many items
+        self._features = VisionFeatures(vlm) if shares_pictures(vlm, items, watch, attention) else None
+        self._writer = BackgroundWriter()
 
-    def undisturbed(self) -> AbstractContextManager[None]:
-        """The model keeps its positions of an earlier pass; see :meth:`deixis.models.VLM.undisturbed`."""
-        return self._vlm.undisturbed()
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Around :meth:`shard`: afterwards all shards are on disk, and the model keeps what it kept of earlier passes."""
+        with self._vlm.undisturbed(), self._writer:
+            yield
 
     def shard(self, number: int, advance: Callable[[int], None]) -> None:
-        """Record one shard, in item order; ``advance`` hears how many items each batch brought."""
-        size = self._size_after(number - self._stride)
-        per_shard = self._run.settings["shard_items"]
-        at, end = number * per_shard, min(len(self._items), (number + 1) * per_shard)
-        with ShardWriter(shard_path(self._run.path, number), *self._run.marks(number)) as writer:
-            while at < end:
-                batch = self._together(list(self._items[at : min(at + size, end)]))
-                recorded = self._attempt(batch)
-                if recorded is None:
-                    size = len(batch) // 2
-                    continue
-                writer.add(recorded)
-                at += len(batch)
-                advance(len(batch))
-            writer.finish(size)
+        """Record one shard; it is written meanwhile and a little longer. ``advance`` hears how many items each batch brought."""
+        per_shard, limit = self._run.settings["shard_items"], self._limit_after(number - self._stride)
+        items = list(self._items[number * per_shard : (number + 1) * per_shard])
+        size = min(limit, grown(number, per_shard)) if self._auto else self._run.settings["batch_size"]
+        lengths = self._lengths.of(items) if size > 1 else [0] * len(items)
+        if self._auto:
+            size = self._rule.largest(size, max(lengths))
+        pictures = [len(item.images) for item in items]
+        order = running_order(lengths, pictures, size, mixes_counts=self._vlm.family.mixes_counts)
+        self._writer.begin(shard_path(self._run.path, number), *self._run.marks(number), order)
+        at = 0
+        while at < len(order):
+            batch = self._together([items[place] for place in order[at : at + size]])
+            self._writer.wait_for_room()
+            recorded = self._attempt(batch)
+            if recorded is None:
+                self._writer.give_room_back()
+                size = limit = len(batch) // 2
+                continue
+            self._writer.add(recorded)
+            del recorded
+            at += len(batch)
+            advance(len(batch))
+        self._limits[number] = limit if self._auto else size
+        self._writer.finish(self._limits[number])
 
     def _together(self, batch: list[Item]) -> list[Item]:
         """The first of them that may share a batch: in some families only items with equally many pictures."""
@@ -60,11 +80,13 @@ class Recorder:
             return batch
         return list(takewhile(lambda item: len(item.images) == len(batch[0].images), batch))
 
-    def _size_after(self, number: int) -> int:
-        """The batch size at the end of its shard before, so that a resumed run makes the batches of an undisturbed one."""
+    def _limit_after(self, number: int) -> int:
+        """The batch size that memory allowed at the end of the shard before; a resumed run finds it there."""
         path = shard_path(self._run.path, number)
+        if number in self._limits:
+            return self._limits[number]
         if not self._auto or number < 0 or not path.exists():
-            return self._first_size
+            return self._run.settings["shard_items"]
         with Shard(path) as shard:
             return shard.next_batch_size
 
@@ -78,32 +100,65 @@ class Recorder:
                 error.add_note(f"{len(batch)} items from {batch[0].id!r} need more; {way_out}, then run the same call again.")
                 raise
         # Behind the handler on purpose: within it, the exception still holds the pass's tensors.
-        if self._vlm.device.type == "cuda":
-            torch.cuda.empty_cache()
+        empty_cache(self._vlm.device)
         return None
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def _recorded(self, batch: list[Item]) -> BatchRecord:
-        inputs = self._vlm.prepare(batch)
+        settings = self._run.settings
+        inputs = prepared = self._vlm.prepare(batch)
+        if self._features is not None:
+            inputs = self._features.instead_of_pixels(prepared, batch)
+        if not wants_logits(settings) and self._attention is None:
+            with self._watch as watch:
+                watch.expect(prepared, batch)
+                return self._checked(watch.run(inputs), batch)
+        whole = [settings.get("options", True) and self._needs_whole(item) for item in batch]
         try:
             with self._watch as watch:
-                watch.expect(inputs, batch)  # may run a small pass of its own, which the attention is not to hear
+                watch.expect(prepared, batch)  # may run a small pass of its own, which the attention is not to hear
                 with self._attention or nullcontext() as attention:
                     if attention is not None:
-                        attention.follow(inputs, batch)
-                    state = PromptPass.run(self._vlm, inputs)
+                        attention.follow(prepared, batch)
+                    writes = settings["answers"] and settings["max_new_tokens"] > 1
+                    state = PromptPass.run(self._vlm, inputs, keep_cache=writes or any(whole))
                     attended = {} if attention is None else attention.read()
                 seen = watch.read()
-            check_finite(seen, batch, pooled=watch.pool is not None)
+            record = self._checked(seen, batch)
             check_logits(state.logits, batch)
-            logits = option_logits(state, batch)
-            whole = [need_whole_strings(self._vlm, item.options) for item in batch]
-            limit = self._run.settings["max_new_tokens"]
-            answers = written_answers(state, limit) if self._run.settings["answers"] else None
+            logits = option_logits(state, batch, whole=whole) if settings.get("options", True) else None
+            answers = written_answers(state, settings["max_new_tokens"]) if settings["answers"] else None
         finally:
             self._vlm.reset()
+        return replace(record, logits=logits, whole=whole, answers=answers, attention=attended)
+
+    def _checked(self, seen: Mapping[tuple[str, int, str], Seen], batch: Sequence[Item]) -> BatchRecord:
+        """The activations of a batch, once they are known to be numbers."""
+        check_finite(seen, batch, pooled=self._watch.pool is not None)
         may_skip = self._vlm.family.optional_layers is not None
-        return BatchRecord(seen=seen, logits=logits, whole=whole, answers=answers, may_skip=may_skip, attention=attended)
+        return BatchRecord(seen=seen, n_items=len(batch), pooled=self._watch.pool is not None, may_skip=may_skip)
+
+    def _needs_whole(self, item: Item) -> bool:
+        if item.options not in self._whole:
+            self._whole[item.options] = need_whole_strings(self._vlm, item.options)
+        return self._whole[item.options]
+
+
+def shares_pictures(vlm: VLM, items: Items, watch: Watch, attention: AttentionWatch | None) -> bool:
+    """Whether pictures go through the vision tower once for all the items that show them.
+
+    Not where the tower itself is watched, which has to run for every item then.
+    """
+    tower = any(SITES[site].vision for site in watch.sites)
+    if attention is not None:
+        tower |= attention.plan.vision or attention.plan.spread
+    shown = Counter(image.sha256 for item in items for image in item.images) if vlm.family.vision_cache and not tower else {}
+    return any(times > 1 for times in shown.values())
+
+
+def wants_logits(settings: Mapping[str, Any]) -> bool:
+    """Whether a run keeps anything that comes behind the last layer."""
+    return bool(settings.get("options", True) or settings["answers"])
 
 
 def check_logits(logits: Float[Tensor, "batch vocab"], batch: Sequence[Item]) -> None:

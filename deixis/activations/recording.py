@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from deixis.activations.batching import AUTO_BATCH
 from deixis.activations.disk import SUFFIX, told_of_the_disk, write_text
 from deixis.activations.errors import DamagedShardError, NotARunError, RunError, SettingsError
 from deixis.activations.lock import LOCK
 from deixis.activations.ranks import Crew, Rank, rank_in, rank_locks, recording_alone, take_away_stale
-from deixis.activations.recorder import AUTO_BATCH, Recorder
+from deixis.activations.recorder import Recorder
 from deixis.activations.run import Run, open_run
 from deixis.activations.settings import (
     HEADER,
@@ -53,6 +54,7 @@ def record(
     resume: bool = True,
     progress: bool = True,
     ranks: tuple[int, int] | str = "auto",
+    options: bool = True,
 ) -> Run:
     """Run every item through the model and keep activations, option logits and answers in a directory.
 
@@ -74,13 +76,17 @@ def record(
         attention: Whether statistics of the attention are kept too: True for the answer position's, a list of roles whose
             queries look (``("answer", "options")``), or an :class:`deixis.AttentionPlan`. The model computes as without.
         answers: Whether the model also writes its answer, greedily.
-        batch_size: Items per forward pass; ``"auto"`` starts with 16 and halves it whenever the device's memory runs out.
+        batch_size: Items per forward pass; ``"auto"`` starts with 16, doubles from shard to shard as far as
+            :class:`deixis.activations.batching.MemoryRule` allows, and halves whenever the device's memory runs out. Within a
+            shard items of like length run together; the run has them in their own order.
         max_new_tokens: The longest answer, in tokens.
         resume: False refuses a directory that holds a run already.
         progress: Show a progress bar on stderr if that is a terminal; of several ranks the first one does.
         ranks: Which of several processes this is that record ``path`` together, each its own shards: ``"auto"`` asks the
             environment (``RANK`` and ``WORLD_SIZE``, as torchrun sets them; see :func:`deixis.activations.ranks.rank_in`),
             ``(0, 1)`` is one alone, whatever that says. With a fixed ``batch_size`` the run is the same, byte for byte.
+        options: Whether the logits of the items' options are kept. Without options, answers and attention a pass ends behind the
+            last layer that is watched, and costs no more than the layers up to there.
 
     Returns:
         The finished run: of several ranks each waits for the others.
@@ -119,6 +125,8 @@ def record(
         "shard_items": shard_items(pool, batch_size),
         "libraries": library_versions(),
     }
+    # Named only where it is not as ever, so that runs from before there was a choice are the same runs.
+    settings |= {} if options else {"options": False}
     path = Path(path)
     text = items_to_jsonl(items)
     settings |= {LINES_HASH: hashlib.sha256(text.encode()).hexdigest()}
@@ -171,7 +179,7 @@ def repair(vlm: VLM, run: Run, progress: bool = True) -> Run:
 def _record_shards(
     recorder: Recorder, run: Run, numbers: Sequence[int], progress: bool, after: Callable[[], None] = lambda: None
 ) -> None:
-    with recorder.undisturbed(), _explained_interrupt(run), _progress_bar(run, numbers, shown=progress) as advance:
+    with recorder.at_work(), _explained_interrupt(run), _progress_bar(run, numbers, shown=progress) as advance:
         for number in numbers:
             recorder.shard(number, advance)
             after()

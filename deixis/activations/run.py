@@ -142,8 +142,15 @@ class Run:
 
     @cached_property
     def options(self) -> "pd.DataFrame":
-        """A row per item and option: ``item`` (id), ``option`` (label), ``term``, ``logit`` (float32)."""
+        """A row per item and option: ``item`` (id), ``option`` (label), ``term``, ``logit`` (float32).
+
+        Raises:
+            RunError: The run was recorded with ``options=False``.
+        """
         import pandas as pd
+
+        if not self.settings.get("options", True):
+            raise RunError("this run was recorded with options=False, so it holds no logits; record it again with options=True.")
 
         logits = self._joined("options/logit")
         rows = [(item.id, option.label, option.term) for item in self.items for option in item.options]
@@ -199,7 +206,7 @@ class Run:
         whole = 0
         for shard in self._shards(finished):
             passed.update({f"{site} {layer}": shard.passed_by(site, layer) for site, layer in points})
-            whole += int(shard.array("options/whole").sum())
+            whole += int(shard.array("options/whole").sum()) if self.settings.get("options", True) else 0
             for role in self.roles:
                 empty[role] += int((shard.array(counts_name(self._site_of(role), role)) == 0).sum())
         counts = {

@@ -134,10 +134,12 @@ def _check_header(path: Path, header: Mapping[str, Any]) -> None:
         "roles": lambda v: _all_of(str, v) and bool(v),
         "pool": lambda v: v in ("mean", None),
         "answers": lambda v: isinstance(v, bool),
+        "options": lambda v: isinstance(v, bool),
         "weights": lambda v: isinstance(v, str),
         LINES_HASH: lambda v: isinstance(v, str),
     }
-    wrong = [name for name, check in fine.items() if name not in header or not check(header[name])]
+    given = {"options": True} | dict(header)
+    wrong = [name for name, check in fine.items() if name not in given or not check(given[name])]
     wrong += [] if _plausible_attention(header.get("attention")) else ["attention"]
     if wrong:
         raise NotARunError(f"{path / HEADER} has been changed: {', '.join(wrong)} cannot be right; restore it or record again.")

@@ -4,7 +4,8 @@ A shard holds, one dataset each, ``<site>/<layer>/<role>`` (rows in item order),
 ``counts/<site>/<role>`` its rows in the vision tower), ``ran/<site>/<layer>`` (0 for items whose pass leaves that layer out; only
 for models that have such layers),
 ``options/logit``, ``options/count``, ``options/whole`` (item by item), ``answers/utf8``, ``answers/length`` (bytes of each
-item's answer), ``batches`` (the number of each batch's first item within the shard), and the attention as
+item's answer), ``batches`` (where each batch begins among the shard's items as they ran), ``order`` (the items as they ran, by
+their number within the shard; only where that is not their own order), and the attention as
 :mod:`deixis.activations.attention` says. bfloat16, which HDF5 does not have, is
 kept as its bits in uint16 with the attribute ``dtype``. Beside each shard lies its SHA-256 in the format of ``sha256sum``.
 Reading a damaged part fails: the file format's own structures are checksummed, chunks carry Fletcher-32 sums for other tools, and
@@ -30,6 +31,17 @@ from deixis.activations.hdf5 import FORMAT, Sink, UnsafeError, opened, plain_att
 from deixis.hooks import SITES, Seen
 
 CHUNK_BYTES = 512 * 1024
+OF_THE_SHARD = frozenset({"batches", "order"})
+"""Datasets that number things within their shard."""
+PER_IMAGE_TOKEN = frozenset(
+    {
+        *(f"image_tokens/{name}" for name in ("box", "picture", "object")),
+        *(f"peaks/{name}" for name in ("phi", "dim", "vision_phi")),
+        "attention/maps",
+        "vision_attention/maps",
+    }
+)
+"""Datasets of the attention with a row for each image token; the others have one for each item."""
 BFLOAT16_NAN = 0x7FC0
 _CRC32 = "crc32"
 """Attribute of each dataset: the CRC-32 of its bytes, in order."""
@@ -40,10 +52,14 @@ class BatchRecord:
     """Everything recorded of one batch."""
 
     seen: Mapping[tuple[str, int, str], Seen]
-    logits: Sequence[Sequence[float]]
-    whole: Sequence[bool]
+    n_items: int
+    logits: Sequence[Sequence[float]] | None = None
+    """Of each item's options; None where they are not kept."""
+    whole: Sequence[bool] = ()
     """Whether the item's options were scored as whole strings."""
-    answers: Sequence[str] | None
+    answers: Sequence[str] | None = None
+    pooled: bool = True
+    """Whether activations have a row for each item; else one for each token."""
     may_skip: bool = False
     """Whether the model has layers that some items pass by."""
     attention: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -78,10 +94,15 @@ def checksum_path(shard: Path) -> Path:
 class ShardWriter:
     """Writes one shard of ``n_items`` batch by batch; until :meth:`finish` there is only a temporary file.
 
-    ``identity`` says which run it belongs to, and which place in it.
+    Args:
+        path: Where it is to be.
+        n_items: How many items it will hold.
+        identity: Which run it belongs to, and which place in it.
+        order: The items in the order in which the batches bring them, by their number within the shard; None for their own. The
+            finished shard has them in their own order.
     """
 
-    def __init__(self, path: Path, n_items: int, identity: str = "") -> None:
+    def __init__(self, path: Path, n_items: int, identity: str = "", order: Sequence[int] | None = None) -> None:
         self._path = path
         self._n_items = n_items
         self._identity = identity
@@ -91,6 +112,8 @@ class ShardWriter:
         self._sizes: list[int] = []
         self._open: dict[str, h5py.Dataset] = {}
         self._sums: dict[str, int] = {}
+        self._order = None if order is None or list(order) == list(range(n_items)) else np.array(order, np.int32)
+        self._lengths: dict[str, list[np.ndarray]] = {}
 
     def __enter__(self) -> "ShardWriter":
         return self
@@ -119,24 +142,27 @@ class ShardWriter:
             self._sink.check()
 
     def _add(self, batch: BatchRecord) -> None:
-        self._sizes.append(len(batch.logits))
+        self._sizes.append(batch.n_items)
         for (site, layer, role), seen in batch.seen.items():
             values, kind = to_stored(seen.values)
-            self._append(dataset_name(site, layer, role), values, kind)
+            self._append(dataset_name(site, layer, role), values, kind, None if batch.pooled else seen.counts.numpy())
         for name, counts in {counts_name(site, role): seen.counts for (site, _, role), seen in batch.seen.items()}.items():
             self._append(name, counts.numpy().astype(np.int32))
         ran = {(site, layer): seen.ran for (site, layer, _), seen in batch.seen.items() if not SITES[site].vision}
         for name, did in ((ran_name(*point), did) for point, did in ran.items() if batch.may_skip):
-            self._append(name, np.full(len(batch.logits), did, np.uint8))
-        self._append("options/logit", np.array([x for item in batch.logits for x in item], np.float32))
-        self._append("options/count", np.array([len(item) for item in batch.logits], np.int32))
-        self._append("options/whole", np.array(batch.whole, np.uint8))
+            self._append(name, np.full(batch.n_items, did, np.uint8))
+        if batch.logits is not None:
+            counts = np.array([len(item) for item in batch.logits], np.int32)
+            self._append("options/logit", np.array([x for item in batch.logits for x in item], np.float32), lengths=counts)
+            self._append("options/count", counts)
+            self._append("options/whole", np.array(batch.whole, np.uint8))
         if batch.answers is not None:
             texts = [answer.encode() for answer in batch.answers]
-            self._append("answers/utf8", np.frombuffer(b"".join(texts), np.uint8))
-            self._append("answers/length", np.array([len(text) for text in texts], np.int32))
+            counts = np.array([len(text) for text in texts], np.int32)
+            self._append("answers/utf8", np.frombuffer(b"".join(texts), np.uint8), lengths=counts)
+            self._append("answers/length", counts)
         for name, values in batch.attention.items():
-            self._append(name, values)
+            self._append(name, values, lengths=batch.attention["image_tokens/count"] if name in PER_IMAGE_TOKEN else None)
 
     def finish(self, next_batch_size: int) -> None:
         """Close the file, flush it, note its checksum and give it its name.
@@ -146,7 +172,11 @@ class ShardWriter:
         """
         with self._told():
             starts = np.cumsum([0, *self._sizes[:-1]])
-            self._append("batches", starts.astype(np.int32))
+            if self._order is not None:
+                for name in self._open:
+                    self._sort(name, np.argsort(self._order))
+                self._append("order", self._order, one_each=False)
+            self._append("batches", starts.astype(np.int32), one_each=False)
             for name, total in self._sums.items():
                 self._open[name].attrs[_CRC32] = np.uint32(total)
             self._file.attrs["n_items"] = sum(self._sizes)
@@ -158,7 +188,21 @@ class ShardWriter:
             # The checksum is there before the shard takes its name: no kill can leave a shard without one.
             write_text(checksum_path(self._path), f"{sha256_of(temporary)}  {self._path.name}\n")
 
-    def _append(self, name: str, values: np.ndarray, kind: str | None = None) -> None:
+    def _append(
+        self,
+        name: str,
+        values: np.ndarray,
+        kind: str | None = None,
+        lengths: Int[np.ndarray, " item"] | None = None,
+        *,
+        one_each: bool = True,
+    ) -> None:
+        """Add rows to a dataset: ``lengths`` of them for each item of the batch, or one."""
+        if self._order is not None and one_each:
+            of_each = np.ones(self._sizes[-1], np.int64) if lengths is None else lengths
+            if of_each.sum() != len(values):
+                raise ValueError(f"{name} has {len(values)} rows where its items have {of_each.sum()}.")
+            self._lengths.setdefault(name, []).append(of_each)
         if name not in self._open:
             self._open[name] = self._created(name, values, kind)
         dataset = self._open[name]
@@ -166,6 +210,15 @@ class ShardWriter:
         dataset.resize(before + len(values), axis=0)
         dataset[before:] = values
         self._sums[name] = zlib.crc32(np.ascontiguousarray(values).data, self._sums.get(name, 0))
+
+    def _sort(self, name: str, places: Int[np.ndarray, " item"]) -> None:
+        """Put a dataset's rows in the order of the items, each of which lies at its place among those that ran."""
+        dataset = self._open[name]
+        bounds = offsets_of(np.concatenate(self._lengths[name]))
+        rows = np.concatenate([np.arange(bounds[place], bounds[place + 1]) for place in places])
+        values = dataset[()][rows]
+        dataset[()] = values
+        self._sums[name] = zlib.crc32(np.ascontiguousarray(values).data)
 
     def _created(self, name: str, values: np.ndarray, kind: str | None) -> h5py.Dataset:
         width = values.shape[1:]

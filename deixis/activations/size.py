@@ -32,10 +32,16 @@ class ModelSize:
     weight_bytes: int
     """Of all parameters in their own dtypes: what a device needs beside activations."""
 
-    def of_prompt(self, tokens: Int[np.ndarray, " item"]) -> Float[np.ndarray, " item"]:
-        """Operations of the decoder for each prompt: 2 N T + 2 L d T^2 (causal), and the logits of the last position."""
+    def of_prompt(self, tokens: Int[np.ndarray, " item"], blocks: int | None = None) -> Float[np.ndarray, " item"]:
+        """Operations of the decoder for each prompt: 2 N T + 2 L d T^2 (causal), and the logits of the last position.
+
+        Args:
+            tokens: Of each prompt.
+            blocks: How many blocks run, where the pass ends before the logits; None for all of it.
+        """
         counts = tokens.astype(np.float64)
-        return 2 * self.decoder * counts + 2 * self.n_layers * self.width * counts**2 + 2.0 * self.head
+        decoder = 2 * self.decoder * counts + 2 * self.n_layers * self.width * counts**2
+        return decoder + 2.0 * self.head if blocks is None else decoder * blocks / self.n_layers
 
     def of_answer(self, tokens: Int[np.ndarray, " item"], steps: int) -> Float[np.ndarray, " item"]:
         """Operations of ``steps`` further tokens, each of which sees all before it."""
@@ -64,7 +70,6 @@ def model_size(vlm: VLM) -> ModelSize:
             else:
                 tower += weight.numel()
     vision = getattr(vlm.model.config, "vision_config", None)
-    head_width = getattr(config, "head_dim", None) or vlm.d_model // vlm.n_heads
     return ModelSize(
         total=sum(weight.numel() for weight in vlm.model.parameters()),
         decoder=decoder,
@@ -72,12 +77,18 @@ def model_size(vlm: VLM) -> ModelSize:
         tower=tower,
         merger=merger,
         n_layers=vlm.n_layers,
-        width=vlm.n_heads * head_width,
+        width=attention_width(vlm),
         tower_layers=_first(vision, ("depth", "num_hidden_layers")),
         tower_width=_first(vision, ("embed_dim", "hidden_size")),
         merged=float(_first(vision, ("spatial_merge_size",)) or 1) ** 2,
         weight_bytes=sum(weight.numel() * weight.element_size() for weight in vlm.model.parameters()),
     )
+
+
+def attention_width(vlm: VLM) -> int:
+    """Heads times head width, of the layer where that is most (some configs have head widths for each layer)."""
+    projections = [vlm.out_proj_of(layer) for layer in range(vlm.n_layers)]
+    return max((getattr(projection, "in_features", 0) for projection in projections), default=0) or vlm.d_model
 
 
 def _expert_share(config: object) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from deixis.activations.disk import replacing
 from deixis.activations.hdf5 import new_file
 from deixis.activations.settings import VIEW
-from deixis.activations.shards import BFLOAT16_NAN, Shard, shard_path
+from deixis.activations.shards import BFLOAT16_NAN, OF_THE_SHARD, Shard, shard_path
 from deixis.benchmarks import Items
 
 
@@ -29,7 +29,7 @@ def write_view(run: Path, shards: int, items: Items, mark: str = "") -> Path:
         ids = [item.id.encode() for item in items]
         file.create_dataset("item", data=np.array(ids, dtype=h5py.string_dtype("utf-8", max(map(len, ids)))))
         for name in tables[0]:
-            if name != "batches":  # numbered within each shard
+            if name not in OF_THE_SHARD:
                 _join(file, name, tables)
     return path
 

@@ -9,6 +9,7 @@ NAME`` records that run alone, by the rank in its environment: what torchrun sta
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,20 +18,24 @@ import deixis as dx
 from deixis.activations import recording
 from deixis.activations.ranks import PATIENCE
 from deixis.activations.recorder import Recorder
+from deixis.activations.shards import shard_path
 from tests.toys import toy_items, toy_vlm
 
-N_ITEMS = 9
+N_ITEMS, PER_SHARD = 9, 2
 
 
 def die_at(batch: int) -> None:
-    """Kill this process when it comes to its n-th batch."""
-    left, real = batch, Recorder._recorded
+    """Kill this process when it comes to its n-th batch, and the batch before, which is a shard, is on disk."""
+    left, before, real = batch, 0, Recorder._recorded
 
     def recorded(self: Recorder, items: list[Any]) -> Any:
-        nonlocal left
+        nonlocal left, before
         left -= 1
         if left == 0:
+            while not shard_path(self._run.path, before).exists():
+                time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
+        before = int(items[0].id.removeprefix("toy/")) // PER_SHARD
         return real(self, items)
 
     Recorder._recorded = recorded  # type: ignore[method-assign]
@@ -90,7 +95,7 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    recording.SHARD_ITEMS["mean"] = 2
+    recording.SHARD_ITEMS["mean"] = PER_SHARD
     if len(sys.argv) == 2:
         main(Path(sys.argv[1]))
     else:

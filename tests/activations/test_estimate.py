@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import deixis as dx
 from deixis.activations.size import model_size
 from deixis.cli import app
+from deixis.hooks import SITES
 from deixis.models import VLM
 from deixis.models.outline import is_outline, outline
 from tests.toys import D_MODEL, N_LAYERS, toy_items, toy_vlm
@@ -32,8 +33,9 @@ def vlm() -> VLM:
         {"attention": True},
         {"pool": None, "roles": ("image", "answer")},
         {"sites": ("resid", "head", "vision", "merger_out"), "roles": ("image",)},
+        {"options": False, "answers": False},
     ],
-    ids=["means", "attention", "tokens", "tower"],
+    ids=["means", "attention", "tokens", "tower", "activations alone"],
 )
 def test_the_disk_of_a_recorded_run_is_what_was_estimated(vlm: VLM, tmp_path: Path, kept: dict[str, Any]):
     items = toy_items(20)
@@ -57,6 +59,31 @@ def test_the_operations_are_those_that_torch_counts(vlm: VLM):
     ours = float(size.of_prompt(np.array([tokens]))[0] + size.of_patches(np.array([patches]))[0])
     attended = 2 * N_LAYERS * D_MODEL * tokens**2 + 4 * 2 * 32 * patches**2
     assert ours - attended == pytest.approx(counter.get_total_flops(), rel=0.04)
+
+
+@pytest.mark.parametrize(("sites", "layers", "blocks"), [(("resid",), [2], 2), (("mlp_out",), [1], 2), (("vision",), [1], 0)])
+def test_a_pass_that_ends_early_does_the_operations_of_the_blocks_that_run(
+    vlm: VLM, tmp_path: Path, sites: tuple[str, ...], layers: list[int], blocks: int
+):
+    items = toy_items(1)
+    kept: dict[str, Any] = {"sites": sites, "layers": layers, "roles": ("image",), "answers": False, "options": False}
+    found = dx.estimate(vlm, items, tmp_path, **kept)
+    inputs, counts = vlm.prepare(list(items)), {}
+    for name, layer in (("ends", layers), ("whole", "all")):
+        with dx.Watch(vlm, sites=sites, layers=layer, roles=("image",)) as watch, torch.no_grad():
+            watch.expect(inputs, list(items))
+            with FlopCounterMode(display=False) as counter:
+                watch.run(inputs) if name == "ends" else vlm.model(**inputs, logits_to_keep=1, use_cache=False)
+        counts[name] = counter.get_total_flops()
+    vlm.reset()
+    tokens = inputs["input_ids"].shape[1]
+    attended = 2 * blocks * D_MODEL * tokens**2
+    whole = model_size(vlm).of_prompt(np.array([tokens]))[0]
+    head = 2 * model_size(vlm).head
+    saved = (whole - head - 2 * N_LAYERS * D_MODEL * tokens**2) * (N_LAYERS - blocks) / N_LAYERS + head
+    assert found.flop_prompt - attended == pytest.approx(float(whole - 2 * N_LAYERS * D_MODEL * tokens**2 - saved), rel=1e-6)
+    if not SITES[sites[0]].vision:
+        assert counts["whole"] - counts["ends"] == pytest.approx(saved, rel=0.04)
 
 
 def test_each_written_token_costs_what_a_longer_prompt_would(vlm: VLM):

@@ -25,8 +25,9 @@ from deixis.activations import (
     record,
     recording,
 )
+from deixis.activations.batching import AUTO_BATCH
 from deixis.activations.lock import locked
-from deixis.activations.recorder import AUTO_BATCH, Recorder
+from deixis.activations.recorder import Recorder
 from deixis.activations.settings import read_header
 from deixis.benchmarks import Items
 from deixis.models import VLM

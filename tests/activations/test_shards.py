@@ -21,6 +21,7 @@ def batch(values: Tensor, first: int) -> BatchRecord:
     n = len(values)
     return BatchRecord(
         seen={("resid", 0, "answer"): Seen(values=values, counts=torch.ones(n, dtype=torch.long))},
+        n_items=n,
         logits=[[float(first + row), 0.5] for row in range(n)],
         whole=[row % 2 == 1 for row in range(n)],
         answers=[f"答え {first + row}" if row else "" for row in range(n)],
