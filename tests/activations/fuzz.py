@@ -7,6 +7,8 @@ anything else: wrong data, another error, or memory beyond what the file could n
 import random
 import resource
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,22 @@ from deixis.hooks import Seen
 
 N = 12
 IDENTITY = "0123456789abcdef0123456789abcdef 3"
+
+
+ROOM = 512 << 20
+"""Bytes of address space beyond what is in use that reading small files may ask for."""
+
+
+@contextmanager
+def little_memory(room: int = ROOM) -> Iterator[None]:
+    """No more than so much address space beyond what this process has: a larger allocation fails."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + room, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def write(path: Path) -> None:
@@ -32,7 +50,7 @@ def write(path: Path) -> None:
                 for layer in range(3)
                 for role, dtype in (("answer", torch.bfloat16), ("object", torch.float32))
             }
-            writer.add(BatchRecord(seen=seen, logits=[[0.5, 1.5]] * 4, whole=[False] * 4, answers=["答え", "", "this", "ano"]))
+            writer.add(BatchRecord(seen, 4, logits=[[0.5, 1.5]] * 4, whole=[False] * 4, answers=["答え", "", "this", "ano"]))
         writer.finish(4)
 
 
@@ -74,6 +92,13 @@ def _pairs(one: dict, other: dict) -> list[tuple[tuple, tuple]]:
 
 
 def main(folder: Path, cases: int, seed: int) -> None:
+    if not Path("/proc/self/statm").exists():
+        return _read_all(folder, cases, seed)
+    with little_memory():
+        return _read_all(folder, cases, seed)
+
+
+def _read_all(folder: Path, cases: int, seed: int) -> None:
     chance = random.Random(seed)
     write(folder / "whole.h5")
     data, right = (folder / "whole.h5").read_bytes(), contents(folder / "whole.h5")

@@ -10,10 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deixis.activations import RunError, open_run, record
+from tests.activations.fuzz import little_memory
 from tests.benchmarks.test_fuzz_readers import JSON, places, replaced
 from tests.toys import toy_items, toy_vlm
 
 QUICK = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+LONG = settings(QUICK, max_examples=3000)
 
 
 @pytest.fixture(scope="module")
@@ -59,19 +61,26 @@ def restored(path: Path, header: dict[str, Any]):
     (path / "run.json").write_text(json.dumps(header))
 
 
-def test_a_header_with_anything_in_any_place_is_refused_or_right(path: Path, header: dict[str, Any]):
-    @QUICK
+@pytest.mark.parametrize("effort", [QUICK, pytest.param(LONG, marks=pytest.mark.slow)], ids=["quick", "long"])
+def test_a_header_with_anything_in_any_place_is_refused_or_right(path: Path, header: dict[str, Any], effort: Any):
+    @effort
     @given(place=st.sampled_from(places(header)), new=JSON)
     def changed(place: tuple[Any, ...], new: Any) -> None:
         used(path, json.dumps(replaced(header, place, new)))
 
-    changed()
+    with little_memory():
+        changed()
 
 
-@QUICK
-@given(value=JSON)
-def test_any_json_is_refused(path: Path, value: Any):
-    assert not used(path, json.dumps(value))
+@pytest.mark.parametrize("effort", [QUICK, pytest.param(LONG, marks=pytest.mark.slow)], ids=["quick", "long"])
+def test_any_json_is_refused(path: Path, effort: Any):
+    @effort
+    @given(value=JSON)
+    def refused(value: Any) -> None:
+        assert not used(path, json.dumps(value))
+
+    with little_memory():
+        refused()
 
 
 @pytest.mark.parametrize("number", [10**18, 2**63, 10**400, 1, 3])

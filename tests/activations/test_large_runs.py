@@ -1,6 +1,9 @@
 """Runs of many shards: opening reads the header, reading one layer reads that layer."""
 
 import json
+import os
+import subprocess
+import sys
 import time
 import zlib
 from pathlib import Path
@@ -9,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
-from deixis.activations import Run, open_run, record
+from deixis.activations import Run, open_run, record, shards
 from deixis.activations.settings import identity, write_header
 from deixis.activations.shards import shard_path
 from tests.toys import toy_items, toy_vlm
@@ -48,6 +51,24 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return open_run(path)
 
 
+@pytest.fixture
+def files_opened(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Every shard that is opened."""
+    found: list[Path] = []
+    real = shards.opened
+    monkeypatch.setattr(shards, "opened", lambda path: (found.append(path), real(path))[1])
+    return found
+
+
+def test_opening_a_run_opens_no_shard_and_reading_a_layer_each_once(large: Run, files_opened: list[Path]):
+    opened = open_run(large.path)
+    assert opened.finished
+    assert "10000 items" in repr(opened)
+    assert files_opened == []
+    opened.resid(2)
+    assert files_opened == [shard_path(large.path, number) for number in range(SHARDS)]
+
+
 def test_a_run_of_a_thousand_shards_opens_at_once(large: Run):
     started = time.process_time()
     opened = open_run(large.path)
@@ -72,3 +93,16 @@ def test_one_layer_of_one_role_reads_that_layers_bytes_only(large: Run):
     structure = whole - LAYERS * layer
     assert layer < read < layer + structure
     assert read < whole / 4
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak as Linux tells it")
+def test_four_thousand_items_need_no_more_memory_than_four_hundred(tmp_path: Path):
+    peaks = {}
+    for n in (400, 4000):
+        program = [sys.executable, "-m", "tests.activations.peak", str(tmp_path / f"{n}"), str(n)]
+        here = os.environ | {"OMP_NUM_THREADS": "1"}
+        done = subprocess.run(program, env=here, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+        assert done.returncode == 0, done.stderr
+        peaks[n] = int(done.stdout)
+    assert peaks[4000] < 1.05 * peaks[400], peaks
