@@ -18,25 +18,31 @@ from deixis.benchmarks import Box, Item, Option
 from deixis.benchmarks.images import UniformImage
 from deixis.models import VLM, wrap
 
-WIDTH, HEADS, GROUPS = 512, 8, 4
+WIDTH, HEADS = 512, 8
 LONG = 8000
 
 
-def model(layers: int) -> VLM:
-    """Random weights around pico's processor, with room for pictures of 512 x 512 pixels (256 tokens) and long prompts."""
+def model(layers: int, width: int = WIDTH, heads: int = HEADS) -> VLM:
+    """Random weights around pico's processor, with room for pictures of 512 x 512 pixels (256 tokens) and long prompts.
+
+    Args:
+        layers: Blocks of the decoder.
+        width: Of the residual stream; 64 times the heads, for the rotary positions.
+        heads: Of queries, twice as many as of keys.
+    """
     pico = dx.load("pico")
     config = pico.model.config.to_dict()
     text = config["text_config"] | {
-        "hidden_size": WIDTH,
-        "intermediate_size": 3 * WIDTH,
+        "hidden_size": width,
+        "intermediate_size": 3 * width,
         "num_hidden_layers": layers,
-        "num_attention_heads": HEADS,
-        "num_key_value_heads": GROUPS,
-        "head_dim": WIDTH // HEADS,
+        "num_attention_heads": heads,
+        "num_key_value_heads": heads // 2,
+        "head_dim": width // heads,
         "max_position_embeddings": 4 * LONG,
         "rope_parameters": {"rope_type": "default", "mrope_section": [12, 10, 10], "rope_theta": 10000.0},
     }
-    vision = config["vision_config"] | {"out_hidden_size": WIDTH}
+    vision = config["vision_config"] | {"out_hidden_size": width}
     torch.manual_seed(0)
     made = Qwen3VLForConditionalGeneration(Qwen3VLConfig(**(config | {"text_config": text, "vision_config": vision})))
     made.generation_config = pico.model.generation_config

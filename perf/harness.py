@@ -12,7 +12,7 @@ import platform
 import resource
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -97,6 +97,25 @@ def compare(
         target=target,
         note=note,
     )
+
+
+def compare_all(
+    base: Callable[[], Any], others: Mapping[str, Callable[[], Any]], *, threads: int = 1, rounds: int = 5
+) -> tuple[list[tuple[float, float]], dict[str, list[tuple[float, float]]]]:
+    """Run many things in turns, all of them in each round and in random order, after one round that is thrown away.
+
+    Returns:
+        CPU and wall seconds of each round: those of ``base``, and of the others by name.
+    """
+    rng, works = np.random.default_rng(0), {"": base, **others}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+    with threads_set(threads):
+        for number in range(rounds + 1):
+            for name in rng.permutation(list(works)):
+                taken = timed(works[name])
+                if number:
+                    times[name].append(taken)
+    return times.pop(""), times
 
 
 class threads_set:  # noqa: N801 - reads as a verb where it is used
@@ -191,28 +210,32 @@ def arguments(description: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def save(subject: str, comparisons: Sequence[Comparison], out: Path, **facts: Any) -> None:
+FASTER = "times faster (CPU time, log scale; red: asked for)"
+
+
+def save(subject: str, comparisons: Sequence[Comparison], out: Path, axis: str = FASTER, **facts: Any) -> None:
     """Write ``<subject>.json`` and ``<subject>.png``, and print the ratios.
 
     Args:
         subject: Such as ``probes``.
         comparisons: In the order in which they are drawn.
         out: Folder, made if it is not there.
+        axis: What the ratio means.
         facts: What else was measured.
     """
     out.mkdir(parents=True, exist_ok=True)
     rows = [asdict(row) | {"ratio_cpu": row.ratio(), "ratio_wall": row.ratio("wall")} for row in comparisons]
     text = json.dumps({"machine": machine(), "comparisons": rows} | facts, indent=1, default=str)
     (out / f"{subject}.json").write_text(text, encoding="utf-8")
-    chart(subject, comparisons).savefig(out / f"{subject}.png", dpi=150, bbox_inches="tight")
+    chart(subject, comparisons, axis).savefig(out / f"{subject}.png", dpi=150, bbox_inches="tight")
     for row in comparisons:
         print(row)
     for name, value in facts.items():
         print(f"{name}: {value}")
 
 
-def chart(subject: str, comparisons: Sequence[Comparison]) -> Any:
-    """Bars of how many times faster, with intervals; a tick where a target was set."""
+def chart(subject: str, comparisons: Sequence[Comparison], axis: str = FASTER) -> Any:
+    """Bars of the ratios, with intervals; a tick where a target was set."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -231,7 +254,7 @@ def chart(subject: str, comparisons: Sequence[Comparison]) -> Any:
     ax.margins(x=0.15)
     ax.set_yticks(range(len(comparisons)), [f"{row.name}\nagainst {row.theirs}" for row in comparisons], fontsize=8)
     ax.invert_yaxis()
-    ax.set_xlabel("times faster (CPU time, log scale; red: asked for)")
+    ax.set_xlabel(axis)
     ax.set_title(subject)
     ax.spines[["top", "right"]].set_visible(False)
     plt.close(figure)
