@@ -67,7 +67,7 @@ def _matt(colour: str) -> Material:
 
 def _mug(paint: Material) -> Parts:
     wall = [(0.0, 0.0), (0.038, 0.0), (0.041, 0.095), (0.036, 0.095), (0.034, 0.008), (0.0, 0.008)]
-    ring = moved(rotated(torus((0, 0, 0), 0.027, 0.007, 24, 10), "x", 90), (0.042, 0, 0.048))
+    ring = moved(rotated(torus((0, 0, 0), 0.027, 0.007, 24, 10), "x", 90.0), (0.042, 0, 0.048))
     return [(turned(wall, _SEGMENTS), paint), (_outside(ring, 0.038), paint)]
 
 
@@ -111,7 +111,7 @@ def _apple(paint: Material) -> Parts:
     flesh = [
         (0.0, 0.006), (0.02, 0.0), (0.036, 0.018), (0.042, 0.042), (0.037, 0.064), (0.02, 0.074), (0.008, 0.071), (0.0, 0.064),
     ]  # fmt: skip
-    leaf = moved(rotated(scaled(sphere((0, 0, 0), 0.012, 12, 8), (1.5, 0.6, 0.25)), "y", -20), (0.018, 0, 0.086))
+    leaf = moved(rotated(scaled(sphere((0, 0, 0), 0.012, 12, 8), (1.5, 0.6, 0.25)), "y", -20.0), (0.018, 0, 0.086))
     stalk = cylinder((0, 0, 0.064), 0.0035, 0.026, 8)
     return [(turned(_curved(flesh), _SEGMENTS), paint), (stalk, _matt("#4a3018")), (leaf, _matt("#3f8a2e"))]
 
@@ -149,8 +149,8 @@ def _lamp(paint: Material) -> Parts:
 
 
 def _clock(paint: Material) -> Parts:
-    case = moved(rotated(cylinder((0, 0, 0), 0.06, 0.04, 40), "x", 90), (0, 0.02, 0.066))
-    face = moved(rotated(cylinder((0, 0, 0), 0.05, 0.003, 40), "x", 90), (0, -0.02, 0.066))
+    case = moved(rotated(cylinder((0, 0, 0), 0.06, 0.04, 40), "x", 90.0), (0, 0.02, 0.066))
+    face = moved(rotated(cylinder((0, 0, 0), 0.05, 0.003, 40), "x", 90.0), (0, -0.02, 0.066))
     dark = _matt("#22201e")
     hands = [box((0, -0.0235, 0.082), (0.006, 0.002, 0.034)), box((0.013, -0.0235, 0.066), (0.028, 0.002, 0.006))]
     feet = [box((x, 0, 0.006), (0.02, 0.04, 0.012)) for x in (-0.04, 0.04)]
@@ -185,8 +185,8 @@ def _teapot(paint: Material) -> Parts:
         (0.0, 0.0), (0.035, 0.0), (0.058, 0.02), (0.066, 0.05), (0.058, 0.08), (0.035, 0.1), (0.03, 0.104), (0.008, 0.112),
         (0.0, 0.112),
     ]  # fmt: skip
-    spout = moved(rotated(cylinder((0, 0, 0), 0.018, 0.075, 20, 0.009), "y", -52), (-0.05, 0, 0.045))
-    handle = moved(rotated(torus((0, 0, 0), 0.032, 0.0075, 24, 10), "x", 90), (0.068, 0, 0.055))
+    spout = moved(rotated(cylinder((0, 0, 0), 0.018, 0.075, 20, 0.009), "y", -52.0), (-0.05, 0, 0.045))
+    handle = moved(rotated(torus((0, 0, 0), 0.032, 0.0075, 24, 10), "x", 90.0), (0.068, 0, 0.055))
     knob = sphere((0, 0, 0.122), 0.012, 16, 10)
     return [(s, paint) for s in (turned(_curved(body), _SEGMENTS), spout, _outside(handle, 0.058), knob)]
 
@@ -196,8 +196,8 @@ def _gift_box(paint: Material) -> Parts:
     case = [box((0, 0, 0.045), (0.116, 0.116, 0.09)), box((0, 0, 0.095), (0.13, 0.13, 0.03))]
     bands = [box((0, 0, 0.0555), (0.022, 0.1315, 0.111)), box((0, 0, 0.0555), (0.1315, 0.022, 0.111))]
     loops = [
-        moved(rotated(rotated(scaled(torus((0, 0, 0), 0.018, 0.005, 20, 8), (1.2, 0.8, 1.0)), "x", 90), "z", turn), at)
-        for turn, at in ((25, (0.02, 0.008, 0.122)), (-25, (-0.02, 0.008, 0.122)))
+        moved(rotated(rotated(scaled(torus((0, 0, 0), 0.018, 0.005, 20, 8), (1.2, 0.8, 1.0)), "x", 90.0), "z", turn), at)
+        for turn, at in ((25.0, (0.02, 0.008, 0.122)), (-25.0, (-0.02, 0.008, 0.122)))
     ]
     return [*((s, paint) for s in case), *((s, ribbon) for s in (*bands, *loops))]
 
@@ -215,7 +215,7 @@ def _potted_plant(paint: Material) -> Parts:
     leaf = scaled(sphere((0, 0, 0.045), 0.045, 14, 10), (0.34, 0.12, 1.0))
     leaves = []
     for number in range(9):
-        lean, turn = (18, 46)[number % 2], 360 * number / 9
+        lean, turn = (18.0, 46.0)[number % 2], 360 * number / 9
         leaves.append(moved(rotated(rotated(leaf, "y", lean), "z", turn), _ahead(turn, 0.008, 0.08)))
     upright = moved(scaled(leaf, (1.0, 1.0, 1.25)), (0, 0, 0.08))
     greens = [_matt(colour) for colour in ("#3d7d33", "#4d9440", "#356f2e")]
@@ -238,8 +238,8 @@ def _toy_car(paint: Material) -> Parts:
     wheels, hubs = [], []
     for x in (-0.052, 0.052):
         for y in (-0.03, 0.044):
-            wheels.append(moved(rotated(cylinder((0, 0, 0), 0.019, 0.014, 24), "x", 90), (x, y, 0.019)))
-            hubs.append(moved(rotated(cylinder((0, 0, 0), 0.009, 0.016, 16), "x", 90), (x, y + 0.001, 0.019)))
+            wheels.append(moved(rotated(cylinder((0, 0, 0), 0.019, 0.014, 24), "x", 90.0), (x, y, 0.019)))
+            hubs.append(moved(rotated(cylinder((0, 0, 0), 0.009, 0.016, 16), "x", 90.0), (x, y + 0.001, 0.019)))
     return [
         *((s, paint) for s in body),
         *((s, glass) for s in panes),

@@ -207,7 +207,7 @@ class _Pen:
         """Above the object, else below or beside it: inside the picture, and on no name that stands already."""
         name, height = self.layout.thing(role).name, max(_TEXT * self.width, 8 * _FINE)
         font = ImageFont.load_default(height)
-        left, top, right, bottom = self.canvas.textbbox((0, 0), name, font=font, stroke_width=_FINE)
+        left, top, right, bottom = map(float, self.canvas.textbbox((0, 0), name, font=font, stroke_width=_FINE))
         places = [self._in_picture(at, right - left, bottom - top) for at in self._beside(role, right - left, bottom - top)]
         edges = next((place for place in places if not any(_touch(place, other) for other in self.names)), places[0])
         self.names.append(edges)
