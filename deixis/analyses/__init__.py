@@ -81,6 +81,7 @@ from deixis.analyses.site_sweep import SiteSweep as SiteSweep
 from deixis.analyses.site_sweep import plot_site_sweep as plot_site_sweep
 from deixis.analyses.site_sweep import site_sweep as site_sweep
 from deixis.analyses.spacenum_columns import published_scores as published_scores
+from deixis.analyses.spacenum_columns import repeated_scores as repeated_scores
 from deixis.analyses.spacenum_plot import plot_spacenum_scores as plot_spacenum_scores
 from deixis.analyses.spacenum_scores import SpaceNumScores as SpaceNumScores
 from deixis.analyses.spacenum_scores import spacenum_scores as spacenum_scores
@@ -179,6 +180,7 @@ __all__ = [
     "probe_geometry",
     "published_scores",
     "reasoning_tags",
+    "repeated_scores",
     "report",
     "run_edits",
     "scene_kinds",

@@ -126,6 +126,6 @@ def _permuted(part: "pd.DataFrame", draws: SceneDraws) -> dict[str, Any] | None:
     return row | {"n": whole["question"].nunique(), "n_scenes": n_scenes, "incomplete": incomplete}
 
 
-def _content(letter: str | None, truth: str, k: int) -> float:
+def _content(letter: Any, truth: str, k: int) -> float:
     """How many places behind the right one (in a cycle) the chosen option stands: the same in all permutations of a question."""
     return float("nan") if not isinstance(letter, str) else float((ord(letter) - ord(truth)) % k)

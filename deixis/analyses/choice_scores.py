@@ -100,13 +100,21 @@ def cell_scores(cell: "pd.DataFrame", draws: SceneDraws) -> tuple[dict[str, Any]
     right, scenes = cell["right"].to_numpy(float), cell["scene"].to_numpy()
     means, n_scenes = draws.means(right, scenes), cell["scene"].nunique()
     accuracy = float(right.mean())
-    low, high = draws.span(means, accuracy, n_scenes)
+    low, high = exact_span(accuracy, n_scenes) if accuracy in (0.0, 1.0) else draws.span(means, accuracy, n_scenes)
     majority_letter, majority = most_common(cell.drop_duplicates("item")["truth"])
     top_letter, top_share = most_common(cell["letter"])
     row = {"accuracy": accuracy, "low": low, "high": high, "chance": float((1 / cell["n_options"]).mean())}
     row |= {"majority": majority, "majority_letter": majority_letter, "top_letter": top_letter, "top_share": top_share}
     row |= {name: float((cell["outcome"] == name).mean()) for name in ("unreadable", "tied")}
     return row | {"n": cell["item"].nunique(), "n_scenes": n_scenes}, means
+
+
+def exact_span(share: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Interval of Clopper and Pearson (1934) where none or all of ``n`` scenes are right: a bootstrap sees no spread there."""
+    if n < 2:
+        return float("nan"), float("nan")
+    bound = ((1 - level) / 2) ** (1 / n)
+    return (0.0, 1 - bound) if share == 0 else (bound, 1.0)
 
 
 def _mean_of(

@@ -95,7 +95,9 @@ def choice_table(
     worth = pd.DataFrame([row for item in items.values() for row in _worth(item)], columns=["item", "letter", *WORTH_COLUMNS])
     table = known.merge(ways, on="item", how="left", validate="one_to_many")
     table = table.merge(worth, on=["item", "letter"], how="left", validate="many_to_one")
-    return table.assign(model=model)[list(CHOICE_COLUMNS)]
+    # pandas turns a column of nothing but None into NaN.
+    unknown = {name: table[name].astype(object).where(table[name].notna(), None) for name in (*GROUPS, "letter", "chosen_kind")}
+    return table.assign(model=model, **unknown)[list(CHOICE_COLUMNS)]
 
 
 def _values(choice: Choice) -> tuple[Any, ...]:

@@ -47,7 +47,8 @@ class Choices:
     def scores(self) -> "pd.DataFrame":
         """One row per condition, way and column, and one that is the columns' plain mean.
 
-        ``accuracy`` with ``low, high``; ``chance`` of a random letter; ``majority``: the accuracy of always answering the letter
+        ``accuracy`` with ``low, high`` (where all answers are right, or none is, the exact interval of as many scenes, because a
+        bootstrap sees no spread there); ``chance`` of a random letter; ``majority``: the accuracy of always answering the letter
         that is right most often, ``majority_letter``; ``top_letter`` and ``top_share``: what the model answers most often.
         ``unreadable`` and ``tied`` are shares of all answers; unreadable ones are not right.
         """

@@ -41,7 +41,7 @@ def plot_choices(frame: "pd.DataFrame", ax: "Axes | None" = None, *, way: str = 
         ax.plot([100 * known["majority"]], [y], "s", mfc="none", mec=MUTED, markersize=4.5, label="majority letter")
     ax.set_yticks(list(places.values()), [f"{_DIRECTIONS.get(d, d)} {c}".strip() for d, c in places], fontsize=7.5)
     ax.set_ylim(min(places.values()) - 0.7, 0.7)
-    ax.set_xlim(0, 100)
+    ax.set_xlim(-2, 102)
     ax.set_xlabel("accuracy, %")
     ax.tick_params(axis="y", length=0)
     handles, labels = ax.get_legend_handles_labels()

@@ -82,8 +82,8 @@ def _frame_of(ax: "Axes", places: dict[str, float]) -> None:
     for kind in ("transition", "layout"):
         for direction, title in DIRECTIONS.items():
             own = [places[column.key] for column in COLUMNS if (column.kind, column.direction) == (kind, direction)]
-            ax.text(np.mean(own), 1.02, f"{kind}\n{title}", transform=ax.get_xaxis_transform(), ha="center", fontsize=7.5)
-    ax.set_ylim(0, 100)
+            ax.text(float(np.mean(own)), 1.02, f"{kind}\n{title}", transform=ax.get_xaxis_transform(), ha="center", fontsize=7.5)
+    ax.set_ylim(-2, 102)
     ax.set_xlim(-0.8, places[AVERAGE] + 0.8)
     ax.set_ylabel("accuracy, %")
     ax.tick_params(axis="x", length=0)

@@ -41,8 +41,8 @@ class SpaceNumScores:
 
         ``accuracy`` with ``low, high``, ``chance``, ``majority`` (the accuracy of always answering ``majority_letter``),
         ``top_letter`` and ``top_share`` (the model's own most frequent answer), shares of ``unreadable`` and ``tied`` answers,
-        ``n`` items and ``n_scenes``. Columns without items are NaN, and so is ``Avg`` then; see :meth:`missing`. ``transition`` and
-        ``layout`` are means over items, not over columns, as in the paper's blind test.
+        ``n`` items and ``n_scenes``. Columns without items are NaN, and so is ``Avg`` then (see :meth:`missing`). ``transition``
+        and ``layout`` are means over items, not over columns, as in the paper's blind test.
         """
         return column_table(self._table, self._draws)
 

@@ -7,6 +7,7 @@ import typer
 from rich.console import RenderableType
 
 from deixis.cli.app import app
+from deixis.cli.choices import ChoiceRequest, scored_choices
 from deixis.cli.options import Reference, RunFolder, RunFolders, Written
 from deixis.cli.output import answered, filled
 from deixis.console import Outcome, command, records, table
@@ -26,12 +27,42 @@ def score(
     run: RunFolder,
     reference: Reference = None,
     answers: Annotated[str, typer.Option(help="all real items, or those whose answer was recognised.")] = "all",
+    way: Annotated[
+        str | None,
+        typer.Option(
+            help="Of multiple choice, how choices are read: logits, written, string, string_per_byte, sampled.",
+            show_default="logits",
+        ),
+    ] = None,
+    condition: Annotated[
+        str | None, typer.Option(help="Of multiple choice, the condition of the table.", show_default="real")
+    ] = None,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="Of multiple choice, also score the options' texts; loads the model.")
+    ] = False,
+    draws: Annotated[
+        int, typer.Option(min=0, help="Of multiple choice, also draw so many answers to each item; loads the model.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Of the drawn answers and of the intervals.")] = 0,
     out: Written = None,
 ) -> Outcome:
     """Compare the answers with a reference and with the truth."""
     import deixis as dx
+    from deixis.analyses.behaviour import Behaviour
+    from deixis.benchmarks.judge_letters import is_lettered
 
-    found = dx.behaviour(dx.open_run(run), reference=reference, answers=answers)
+    opened = dx.open_run(run)
+    if opened.items and all(is_lettered(item) for item in opened.items):
+        for name, given in (("--reference", reference is not None), ("--answers", answers != "all")):
+            if given:
+                raise ValueError(f"{name} changes nothing in a run of multiple-choice items; leave it out.")
+        return scored_choices(opened, ChoiceRequest(way or "logits", condition or "real", texts, draws, seed), out)
+    for name, given in (("--way", way), ("--condition", condition), ("--texts", texts), ("--draws", draws)):
+        if given:
+            raise ValueError(f"{name} is for runs of multiple-choice items, and this one has others; leave it out.")
+    found = dx.behaviour(opened, reference=reference, answers=answers, seed=seed)
+    if not isinstance(found, Behaviour):
+        raise TypeError(f"behaviour gave {type(found).__name__} for a run without multiple choice.")
     scores = found.scores()
     headings = {"language": "language", "region": "region", "js_distance": "JS distance", "low": "low", "high": "high"}
     headings |= {"js_corrected": "corrected", "js_null": "two halves", "js_uniform": "JS uniform", "recognised": "recognised"}

@@ -73,6 +73,17 @@ def test_intervals_are_over_scenes_and_not_over_items():
     assert [low, high] == exact.tolist()
 
 
+def test_where_all_are_right_the_interval_is_that_of_clopper_and_pearson():
+    from scipy.stats import binomtest
+
+    items = Items(transition(f"s{k}", "space2num", "rotate left", [10.0, 30.0, 50.0, 70.0], "ABCD"[k % 4]) for k in range(6))
+    row = score_of(choices(planted(items, always_right), n_boot=20)).loc[("space2num", "rotate L/R")]
+    exact = binomtest(6, 6).proportion_ci(0.95)
+    assert row[["low", "high"]].tolist() == pytest.approx([exact.low, exact.high])
+    none = score_of(choices(planted(items, lambda i: "ABCD"[("ABCD".index(i.truth) + 1) % 4]), n_boot=20))
+    assert none.loc[("space2num", "rotate L/R"), ["low", "high"]].tolist() == pytest.approx([0, 1 - exact.low])
+
+
 def test_equal_logits_are_a_tie_and_unreadable_answers_are_not_right():
     items = small_set(1)[:2]
     run = FakeRun(items, lambda _: dict.fromkeys("ABCD", 0.25), answers=["A or B", "(C)"])
