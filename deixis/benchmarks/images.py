@@ -75,10 +75,10 @@ def cache_folder() -> Path:
 class CachedImage(ImageHandle):
     """A picture that is drawn on first use and kept in the cache folder."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def key(self) -> str:
         """Name in the cache: a hash of everything that decides the bytes."""
+        raise NotImplementedError(f"{type(self).__name__} has no key; give it one, without which nothing can be cached.")
 
     @abstractmethod
     def draw(self) -> Image.Image:
@@ -229,7 +229,7 @@ class FileImage(ImageHandle):
             raise ImageError(f"{self.path} can't be read ({error.strerror}); put the picture back.") from error
 
 
-def check_description(*values: Any, sides: tuple[int, ...]) -> None:
+def check_description(*values: Any, sides: tuple[Any, ...]) -> None:
     """Refuse what no program wrote as a picture's description, and would only be seen when it is drawn.
 
     Raises:

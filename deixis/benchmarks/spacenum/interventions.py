@@ -69,7 +69,9 @@ def numbers_as_integers(items: Items) -> Items:
 
 
 def as_points(items: Items) -> Items:
-    """Layout pictures replaced by a coloured point for each object, with its name.
+    """Layout pictures replaced by points: seen from above, the two corners of each object that a 2D map names.
+
+    Boxes and the nuisances that depend on them are those of what is drawn.
 
     Raises:
         ValueError: An item's pictures are no layouts that this library draws.
@@ -78,7 +80,9 @@ def as_points(items: Items) -> Items:
 
 
 def as_boxes_2d(items: Items) -> Items:
-    """Layout pictures replaced by the objects' outlines in the picture, as rectangles with names.
+    """Layout pictures replaced by rectangles: seen from above, the ground that each object takes.
+
+    Boxes and the nuisances that depend on them are those of what is drawn.
 
     Raises:
         ValueError: An item's pictures are no layouts that this library draws.
@@ -87,7 +91,9 @@ def as_boxes_2d(items: Items) -> Items:
 
 
 def as_boxes_3d(items: Items) -> Items:
-    """Layout pictures replaced by the objects' boxes in space, as wire frames with names.
+    """Layout pictures replaced by the objects' boxes in space, through the camera that saw the layout.
+
+    Boxes and the nuisances that depend on them are those of what is drawn.
 
     Raises:
         ValueError: An item's pictures are no layouts that this library draws.
@@ -209,24 +215,33 @@ def _layout_pictures(name: str, change: Callable[[Any], ImageHandle]) -> Callabl
     return lambda item: replace(item, images=tuple(within(image, item) for image in item.images))
 
 
-def _without_clutter(item: Item) -> Item:
-    from deixis.benchmarks.spacenum.layout import seen_anew
+def _redrawn(name: str, change: Callable[[Any], ImageHandle]) -> Callable[[Item], Item]:
+    """A change of layout pictures after which boxes, and what depends on them, are taken from the new pictures."""
+    pictures = _layout_pictures(name, change)
 
-    changed = _layout_pictures("fewer_objects", lambda image: image.without_clutter())(item)
-    return seen_anew(changed)
+    def redrawn(item: Item) -> Item:
+        from deixis.benchmarks.spacenum.layout import seen_anew
+
+        return seen_anew(pictures(item))
+
+    return redrawn
 
 
-def _abstracted(name: str, form: str) -> Callable[[Item], Item]:
-    return _layout_pictures(name, lambda image: image.abstracted(form))
+def _without_clutter(image: Any) -> ImageHandle:
+    return image.without_clutter()
+
+
+def _abstracted(name: str, form: str) -> Callable[[Sequence[Item], int], list[Item]]:
+    return _each(_redrawn(name, lambda image: image.abstracted(form)))
 
 
 INTERVENTIONS: dict[str, Condition] = {
     condition.name: condition
     for condition in (
-        Condition("fewer_objects", "layouts without the things around", True, _each(_without_clutter)),
-        Condition("as_points", "layouts as points", True, _each(_abstracted("as_points", "points"))),
-        Condition("as_boxes_2d", "layouts as rectangles", True, _each(_abstracted("as_boxes_2d", "boxes_2d"))),
-        Condition("as_boxes_3d", "layouts as boxes in space", True, _each(_abstracted("as_boxes_3d", "boxes_3d"))),
+        Condition("fewer_objects", "layouts without the things around", True, _each(_redrawn("fewer_objects", _without_clutter))),
+        Condition("as_points", "layouts as points", True, _abstracted("as_points", "points")),
+        Condition("as_boxes_2d", "layouts as rectangles", True, _abstracted("as_boxes_2d", "boxes_2d")),
+        Condition("as_boxes_3d", "layouts as boxes in space", True, _abstracted("as_boxes_3d", "boxes_3d")),
         Condition("visual_anchors", "cross-hair lines and two rings", True, _each(_anchored)),
         Condition("numbers_as_integers", "centimetres for metres", True, _each(_in_integers), of_words=True),
         Condition("rotational_equivalent", "turns the other way round", True, _each(_turned_round), of_words=True),

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,7 @@ class RoomImage(CachedImage):
         """Width and height in pixels."""
         return self.pixels, self.pixels
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Name in the cache: a hash of everything that decides the bytes."""
         what = ("room", _ROOMS_VERSION, self.pixels, asdict(self.room), asdict(self.pose))
