@@ -9,6 +9,7 @@ from PIL import Image
 from deixis.benchmarks import Items, ItemsError, ItemsWarning, cyclic_permutations, interventions, load_items
 from deixis.benchmarks.images import ImageError
 from deixis.benchmarks.judge import judge
+from deixis.benchmarks.saved import items_from_jsonl, items_to_jsonl
 
 FLOOR = "exploration/sim/FloorPlan12/FloorPlan12_RotateRight"
 LIST = "Options: A. Image 2; B. Image 3; C. Image 4; D. Image 5."
@@ -285,3 +286,47 @@ def test_a_saved_copy_of_published_items_comes_back(tmp_path):
     items = load_items(written(tmp_path, ROWS))
     assert load_items(items.save(tmp_path / "saved")).fingerprint == items.fingerprint
     assert isinstance(items, Items)
+
+
+JUNK = (
+    None,
+    "",
+    " ",
+    0,
+    -1,
+    1.5,
+    True,
+    [],
+    {},
+    [None],
+    {"A": None},
+    "A",
+    "<image>",
+    ["a.png", 3],
+    {"option_meta_info": []},
+    "\x00",
+    "é" * 300,
+)
+
+
+@pytest.mark.parametrize("allow_unknown", [False, True])
+@pytest.mark.parametrize("name", list(rotation()))
+def test_junk_in_any_column_is_read_or_refused_in_a_sentence(tmp_path, name, allow_unknown):
+    path = written(tmp_path, [rotation()])
+    for value in JUNK:
+        path.write_text(json.dumps([rotation(**{name: value})]))
+        said, items = _read(path, allow_unknown)
+        assert (said is None) != (items is None)
+        if said is not None:
+            assert said.endswith(".")
+            assert "row 1: " in said
+        if items is not None:
+            assert items[0].truth in {option.label for option in items[0].options}
+            assert items_from_jsonl(items_to_jsonl(items))[0].seen() == items[0].seen()
+
+
+def _read(path, allow_unknown):
+    try:
+        return None, load_items(path, allow_unknown=allow_unknown)
+    except (ItemsError, ImageError) as error:
+        return str(error), None
