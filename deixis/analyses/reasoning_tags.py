@@ -90,7 +90,7 @@ def reasoning_tags(run: "Run", sampled: "SampledAnswers | None" = None, *, n_boo
             "model that thinks, and more max_new_tokens."
         )
     table = pd.DataFrame(rows, columns=list(TRACE_COLUMNS)).astype(dict.fromkeys(TAGS, float))
-    draws = SceneDraws.of(table.assign(scale=None), n_boot, seed)
+    draws = SceneDraws.of(table, n_boot, seed)
     return ReasoningTags(model, len(answers) - len(rows), table, draws)
 
 

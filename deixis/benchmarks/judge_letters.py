@@ -39,8 +39,10 @@ _LETTER = rf"[(\[{{]?\s*(?P<letter>{_NOT_AFTER}[{_LETTERS}]{_NOT_BEFORE})\s*[)\]
 _SMALL = r"[(\[](?P<small>[a-h])[)\]]|(?P<last>(?<!\w)[a-h])(?=\s*[.!]?\s*(?:\n|$))"
 _NAMES = r"(?:option|choice|letter|candidate|answer)"
 _LEADS = (
-    rf"\b(?:ans|answer|choice|option|selection|response|conclusion)\b\s*(?:is|are|was|would\s+be|should\s+be|must\s+be|:|=|-+>?|→)+"
-    rf"(?:\s*(?:therefore|thus|clearly|likely|most\s+likely|probably|:|,))*\s*(?:the\s+)?(?:{_NAMES}\b)?\s*[:=]?\s*"
+    r"\b(?:ans|answer|choice|option|selection|response|conclusion)\b\s*"
+    # Counted, not open-ended: a collapsed model writes thousands of colons.
+    r"(?:is|are|was|would\s+be|should\s+be|must\s+be|:|=|-{1,2}>?|→)(?:\s*[:=]){0,2}"
+    rf"(?:\s*(?:therefore|thus|clearly|likely|most\s+likely|probably|:|,)){{0,4}}\s*(?:the\s+)?(?:{_NAMES}\b)?\s*[:=]?\s*"
 )
 _CHOOSES = (
     r"\bI(?:\s+would|\s+will|['’]d|['’]ll)?\s+(?:choose|pick|select|go\s+with|answer)\s+"

@@ -1,5 +1,8 @@
 """Letters in written answers, read by hand."""
 
+import random
+import time
+
 import pytest
 
 from deixis.benchmarks import Item, Option
@@ -148,6 +151,33 @@ def test_an_answer_that_leaves_no_doubt_is_read(answer):
 @pytest.mark.parametrize("answer", UNREADABLE)
 def test_an_answer_that_leaves_doubt_is_not(answer):
     assert read_letter(answer, PICTURES) is None
+
+
+def test_any_text_is_read_or_not_and_in_little_time():
+    rng = random.Random(0)
+    bits = [
+        "A",
+        "B",
+        "answer",
+        "is",
+        ":",
+        "(",
+        ")",
+        "\n",
+        " ",
+        "<think>",
+        "</think>",
+        "<answer>",
+        "\\boxed{",
+        "}",
+        "not",
+        "Image 3",
+    ]
+    texts = ["".join(rng.choices(bits, k=rng.randint(0, 40))) for _ in range(300)]
+    texts += ["answer " + ":" * 5000, "answer:" * 1000, "A " * 3000, "\\boxed{" * 1000]  # what a collapsed model writes
+    start = time.process_time()
+    assert {read_letter(text, PICTURES) for text in texts} == {None, "A", "B"}
+    assert time.process_time() - start < 3
 
 
 def test_the_hand_made_list_is_long_enough_and_holds_every_class():
