@@ -98,7 +98,7 @@ def after(pose: Pose, action: Action, magnitude: float) -> Pose:
     return replace(pose, position_m=(x + step * dx, y + step * dy, z))
 
 
-def grids(magnitudes: Mapping[str, Sequence[float]] | None) -> dict[str, tuple[float, ...]]:
+def grids(magnitudes: Mapping[str, Sequence[float | int]] | None) -> dict[str, tuple[float, ...]]:
     """Every action's magnitudes: the paper's, or the list given for it.
 
     Raises:
@@ -111,7 +111,7 @@ def grids(magnitudes: Mapping[str, Sequence[float]] | None) -> dict[str, tuple[f
     return {name: _checked(action, given[name]) if name in given else action.grid for name, action in ACTION.items()}
 
 
-def _checked(action: Action, values: Sequence[float]) -> tuple[float, ...]:
+def _checked(action: Action, values: Sequence[float | int]) -> tuple[float, ...]:
     found = tuple(float(value) for value in values)
     largest, interval = _LARGEST[action.column]
     for value in found:

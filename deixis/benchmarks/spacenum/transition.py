@@ -62,7 +62,7 @@ def transition_items(
     size: int = 512,
     directions: Sequence[str] = DIRECTIONS,
     actions: Sequence[str] = ACTIONS,
-    magnitudes: Mapping[str, Sequence[float]] | None = None,
+    magnitudes: Mapping[str, Sequence[float | int]] | None = None,
 ) -> Items:
     """The items of ``n`` scenes, direction by direction within each; see :func:`deixis.spacenum` for the arguments.
 
@@ -77,7 +77,7 @@ def transition_scenes(
     n: int | None = None,
     seed: int = 0,
     actions: Sequence[str] = ACTIONS,
-    magnitudes: Mapping[str, Sequence[float]] | None = None,
+    magnitudes: Mapping[str, Sequence[float | int]] | None = None,
 ) -> Iterator[TransitionScene]:
     """Scenes one by one, each with a start and four possible ends that are free and show three objects or more.
 
@@ -88,7 +88,7 @@ def transition_scenes(
         yield found_scene(plan)
 
 
-def plans(n: int, seed: int, actions: Sequence[str], magnitudes: Mapping[str, Sequence[float]] | None = None) -> list[Plan]:
+def plans(n: int, seed: int, actions: Sequence[str], magnitudes: Mapping[str, Sequence[float | int]] | None = None) -> list[Plan]:
     """Which action, magnitudes and letters each of ``n`` scenes has.
 
     The columns take turns, within a column an action and its opposite. Magnitudes and letters come in blocks that hold each
