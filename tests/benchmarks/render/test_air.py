@@ -40,7 +40,7 @@ def test_in_a_furnace_light_adds_up_as_a_geometric_series():
 
 def test_a_picture_of_the_furnace_has_that_light_times_the_albedo_plus_the_glow():
     albedo, glow = 0.5, 0.6
-    scene = closed_room(Material((albedo,) * 3, emission=glow))
+    scene = closed_room(Material((albedo, albedo, albedo), emission=glow))
     pixels = draw(scene, View(position=(0.0, 0.0, 1.3), focal=60.0, width=16, height=16), Quality(edge=1)).pixels
     light = albedo * (0.8 * glow * albedo * (1 + albedo + albedo**2) + glow)
     srgb = 255 * (1.055 * light ** (1 / 2.4) - 0.055)
