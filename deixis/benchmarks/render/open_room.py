@@ -5,7 +5,7 @@ The origin is the middle of the floor; +y runs to the wall that the viewer faces
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -30,7 +30,8 @@ PLAIN = (
 BACKGROUND_ONLY = ("sideboard", "table", "round table", "desk", "nightstand", "coffee table", "coat stand")
 """Kinds with something on top that would make their box higher than they look; they stand around, but no map names them."""
 PIECE_COLOURS = ("red", "blue", "green", "yellow", "orange", "purple", "teal", "white")
-_LAMP_LIGHT = 1.15
+_LAMP_LIGHT = 1.25
+_AIR_POINTS = (8, 8, 4)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +62,8 @@ def room_stage(setting: RoomSetting) -> Scene:
     )
     scene = Scene()
     add_shell(scene, shell)
+    # An open room's light varies slowly: a third of the usual points serve a picture that shares its light with no other.
+    scene.air = replace(shell.air, counts=_AIR_POINTS)
     for y in (-ROOM_DEPTH_M / 4, ROOM_DEPTH_M / 4):
         _add_lamp(scene, y, setting.brightness)
     _add_fixtures(scene, shell, rng)
@@ -105,6 +108,7 @@ def _built(kind: str, colour: str) -> Parts:
     return [(rotated(solid, "z", 180.0), material) for solid, material in FURNITURE[kind].build(finish, rng)]
 
 
+@lru_cache(maxsize=256)
 def usual_size(kind: str, colour: str) -> tuple[float, float, float]:
     """Width, depth and height of the piece as it is built, in metres."""
     low, high = bounds([solid for solid, _ in _built(kind, colour)])

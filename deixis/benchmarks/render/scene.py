@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from jaxtyping import Float, Int, UInt8
@@ -110,6 +110,16 @@ class Scene:
         return number
 
 
+@lru_cache(maxsize=64)
+def _camera_axes(yaw_deg: float, pitch_deg: float) -> Float[np.ndarray, "axis xyz"]:
+    yaw, pitch = math.radians(yaw_deg), math.radians(pitch_deg)
+    forward = (-math.sin(yaw) * math.cos(pitch), math.cos(yaw) * math.cos(pitch), math.sin(pitch))
+    right = (math.cos(yaw), math.sin(yaw), 0.0)
+    axes = np.array([right, np.cross(right, forward), forward])
+    axes.flags.writeable = False
+    return axes
+
+
 @dataclass(frozen=True, kw_only=True)
 class View:
     """Pinhole camera: position in metres, yaw and pitch in degrees, focal length in mm on a 36 mm sensor."""
@@ -121,13 +131,10 @@ class View:
     width: int = 512
     height: int = 512
 
-    @cached_property
+    @property
     def axes(self) -> Float[np.ndarray, "axis xyz"]:
         """Right, up and forward as unit vectors; yaw 0 looks along +y and turns left when positive."""
-        yaw, pitch = math.radians(self.yaw), math.radians(self.pitch)
-        forward = (-math.sin(yaw) * math.cos(pitch), math.cos(yaw) * math.cos(pitch), math.sin(pitch))
-        right = (math.cos(yaw), math.sin(yaw), 0.0)
-        return np.array([right, np.cross(right, forward), forward])
+        return _camera_axes(self.yaw, self.pitch)
 
     @property
     def half_width(self) -> float:
