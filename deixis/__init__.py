@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deixis.activations import record as record
     from deixis.activations import sample_answers as sample_answers
     from deixis.analyses import CollapseRule as CollapseRule
+    from deixis.analyses import answer_frame as answer_frame
     from deixis.analyses import attention_collapse as attention_collapse
     from deixis.analyses import attention_map as attention_map
     from deixis.analyses import attention_summary as attention_summary
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from deixis.analyses import distance_code as distance_code
     from deixis.analyses import distance_sensitivity as distance_sensitivity
     from deixis.analyses import encoding_gap as encoding_gap
+    from deixis.analyses import frame_sweep as frame_sweep
     from deixis.analyses import layer_sweep as layer_sweep
     from deixis.analyses import lens_by_region as lens_by_region
     from deixis.analyses import logit_lens as logit_lens
@@ -71,6 +73,7 @@ _ROOMS = {
     "activations": ("Estimate", "Run", "estimate", "open_run", "record", "sample_answers"),
     "analyses": (
         "CollapseRule",
+        "answer_frame",
         "attention_collapse",
         "attention_map",
         "attention_summary",
@@ -83,6 +86,7 @@ _ROOMS = {
         "distance_code",
         "distance_sensitivity",
         "encoding_gap",
+        "frame_sweep",
         "layer_sweep",
         "lens_by_region",
         "logit_lens",

@@ -42,6 +42,12 @@ from deixis.analyses.distance_code import plot_distance_code as plot_distance_co
 from deixis.analyses.encoding_gap import EncodingGap as EncodingGap
 from deixis.analyses.encoding_gap import encoding_gap as encoding_gap
 from deixis.analyses.encoding_gap import plot_encoding_gap as plot_encoding_gap
+from deixis.analyses.frame_answers import AnswerFrame as AnswerFrame
+from deixis.analyses.frame_answers import answer_frame as answer_frame
+from deixis.analyses.frames import FrameSweep as FrameSweep
+from deixis.analyses.frames import frame_sweep as frame_sweep
+from deixis.analyses.frames_plot import plot_answer_frame as plot_answer_frame
+from deixis.analyses.frames_plot import plot_frames as plot_frames
 from deixis.analyses.geometry import ProbeGeometry as ProbeGeometry
 from deixis.analyses.geometry import plot_probe_geometry as plot_probe_geometry
 from deixis.analyses.geometry import probe_geometry as probe_geometry
@@ -96,6 +102,7 @@ from deixis.analyses.tuned_lens import plot_tuned_lens as plot_tuned_lens
 from deixis.analyses.tuned_lens import tuned_lens as tuned_lens
 
 __all__ = [
+    "AnswerFrame",
     "AttentionCollapse",
     "AttentionMap",
     "AttentionSummary",
@@ -112,6 +119,7 @@ __all__ = [
     "DistanceSensitivity",
     "EditedRun",
     "EncodingGap",
+    "FrameSweep",
     "LayerSweep",
     "LogitLens",
     "Pair",
@@ -128,6 +136,7 @@ __all__ = [
     "Transfer",
     "TunedLens",
     "VisualSinks",
+    "answer_frame",
     "attention_collapse",
     "attention_map",
     "attention_summary",
@@ -142,11 +151,13 @@ __all__ = [
     "distance_sensitivity",
     "encoding_gap",
     "find_sinks",
+    "frame_sweep",
     "layer_sweep",
     "lens_by_region",
     "logit_lens",
     "near_far_pairs",
     "patch_sweep",
+    "plot_answer_frame",
     "plot_attention_collapse",
     "plot_attention_distance",
     "plot_attention_heads",
@@ -160,6 +171,7 @@ __all__ = [
     "plot_distance_code",
     "plot_distance_sensitivity",
     "plot_encoding_gap",
+    "plot_frames",
     "plot_layer_sweep",
     "plot_logit_lens",
     "plot_object_lift",

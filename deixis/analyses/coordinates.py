@@ -1,6 +1,6 @@
 """Where the model puts the object: several coordinates decoded together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -96,6 +96,7 @@ def decode_coordinates(
     layers: Sequence[int] | None = None,
     task: str | None = None,
     language: str | None = None,
+    where: Mapping[str, str] | None = None,
     n_folds: int = 5,
     n_bootstrap: int = 100,
     level: float = 0.95,
@@ -117,6 +118,7 @@ def decode_coordinates(
         layers: Numbers of recorded layers to choose from; None for all of them.
         task: Of the items; None for ``demonstrative`` where there are several.
         language: Of the items; None for all.
+        where: Further groups and the value that an item must have in each, such as ``{"scale": "desk"}``.
         n_folds: At least 3.
         n_bootstrap: Draws of the bootstrap; 0 for none.
         level: Of the interval.
@@ -131,7 +133,7 @@ def decode_coordinates(
     if isinstance(targets, str) or len(targets) < 2:
         raise ValueError(f"targets={targets!r} must name two or more, such as ('x_m', 'distance_m'); for one use dx.layer_sweep.")
     work = procedure(n_folds, seed)
-    asked = {"groups": groups, "condition": condition, "task": task, "language": language}
+    asked = {"groups": groups, "condition": condition, "task": task, "language": language, "where": where}
     held = layers_of(run, targets, role=role, site=site, layers=layers, **asked)
     with threadpool_limits(limits=1):
         found = decoded(held, work)

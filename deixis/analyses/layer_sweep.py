@@ -1,7 +1,7 @@
 """Which layers hold a target: one probe per layer, with its controls."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 CONTROLS = ("task", "interval", "permutation", "nuisance", "residual", "untrained", "blank", "bits")
 """What a sweep can run beside its scores: the control task, the bootstrap interval, the permutation test, the score from
 nuisances alone and without them, an untrained model, the blank picture, and the online code length."""
-CLASS_TARGETS = frozenset({"region"})
+CLASS_TARGETS = frozenset({"region", "action"})
 """Targets that are classes, whatever their numbers."""
 
 
@@ -57,6 +57,7 @@ def layer_sweep(
     layers: Sequence[int] | None = None,
     language: str | None = None,
     task: str | None = None,
+    where: Mapping[str, str] | None = None,
     types: str = "figure",
     kind: str | None = None,
     probe: str | None = None,
@@ -77,8 +78,8 @@ def layer_sweep(
 
     Args:
         run: What :func:`deixis.record` or :func:`deixis.open_run` returns.
-        target: A key of the items' ``targets``. ``region`` is decoded as classes (balanced accuracy), others as values (R2, and
-            the mean absolute error in the target's unit).
+        target: A key of the items' ``targets``. ``region`` and ``action`` are decoded as classes (balanced accuracy), others as
+            values (R2, and the mean absolute error in the target's unit).
         role: At which token positions.
         site: Where in the model: ``resid``, ``merger_in``, ``merger_out``, ``vision``, ... as recorded.
         groups: The items' group that is never split between training and test.
@@ -91,6 +92,8 @@ def layer_sweep(
         layers: Numbers of recorded layers; None for all of them.
         language: A language's code; None pools all languages (``all``); ``"each"`` sweeps them one by one.
         task: Of the items; None for ``demonstrative`` where there are several.
+        where: Further groups and the value that an item must have in each: ``{"column": "rotate U/D"}`` for the turns up and
+            down of SpaceNum, ``{"scale": "desk", "map": "2D"}``.
         types: The items' group whose members share a random label in the control task.
         kind: ``classification`` or ``regression``, where ``target`` is to be read otherwise.
         probe: As for ``cross_validate_probe``.
@@ -117,7 +120,7 @@ def layer_sweep(
         raise ValueError(f"workers={workers} must be at least 1, or None for one per core.")
     refuse_paths([run, untrained, blank])
     wanted = _controls(controls)
-    asked = {"groups": groups, "types": types, "task": task, "nuisances": nuisances}
+    asked = {"groups": groups, "types": types, "task": task, "nuisances": nuisances, "where": where}
     chosen = choose_items(run, target, condition=condition, **asked)
     refuse_shared_pictures((run.items[int(number)] for number in chosen.index), groups)
     spoken = _languages(chosen, language)

@@ -1,6 +1,6 @@
 """From a run to the arrays that a probe takes: which items, which rows, each distinct vector once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,12 +58,23 @@ def choose_items(
     condition: str,
     task: str | None,
     nuisances: Sequence[str] | None = None,
+    where: Mapping[str, str] | None = None,
 ) -> Chosen:
     """The items of one condition and task; ``nuisances`` None takes those of :data:`PIXELS` that all of them have.
 
+    Args:
+        run: With the items.
+        target: A key of their targets.
+        groups: The group that is never split.
+        types: The group that the control task is made by.
+        condition: Of the items.
+        task: Of the items; None for ``demonstrative``, or the only one.
+        nuisances: Of the items.
+        where: Further groups and the value that an item must have in each.
+
     Raises:
-        ValueError: No such items, no such target or group, a target that is not finite, or several tasks and none chosen; the
-            message lists what there is.
+        ValueError: No such items, no such target or group, a target that is not finite, in metres for some and in degrees for
+            others, or several tasks and none chosen; the message lists what there is.
     """
     items = list(enumerate(run.items))
     items = _those(items, "condition", condition, lambda item: item.condition)
@@ -71,7 +82,10 @@ def choose_items(
     if task is None and len(tasks) > 1 and "demonstrative" not in tasks:
         raise ValueError(f"the run holds several tasks ({_listed(tasks)}); choose one with task=.")
     items = _those(items, "task", task or ("demonstrative" if "demonstrative" in tasks else min(tasks)), lambda item: item.task)
+    for name, value in (where or {}).items():
+        items = _those(items, name, value, lambda item, name=name: str(_value(item, "groups", "where", name)))
     members = [item for _, item in items]
+    _check_unit(target, members)
     values = np.array([_value(item, "targets", "target", target) for item in members], dtype=np.float64)
     _check_finite(target, values, members)
     return Chosen(
@@ -98,6 +112,17 @@ def _those(items: list[tuple[int, "Item"]], name: str, value: str, read: "Callab
     if not found:
         raise ValueError(f"the run holds no items with {name}={value!r}; it holds: {_listed({read(item) for _, item in items})}.")
     return found
+
+
+def _check_unit(target: str, items: "Sequence[Item]") -> None:
+    """Refuse magnitudes of moves and of turns put together: 0.4 m and 40 degrees are no values of one quantity."""
+    units = {str(item.facts["unit"]) for item in items if "unit" in item.facts}
+    if target.endswith("magnitude") and len(units) > 1:
+        columns = {item.groups["column"] for item in items if "column" in item.groups}
+        raise ValueError(
+            f"the target {target!r} is in {' for some items and in '.join(sorted(units))} for others; take the items of one "
+            f"action, such as where={{'column': {min(columns, default='move F/B')!r}}}; there are: {_listed(columns)}."
+        )
 
 
 def _check_finite(name: str, values: Float[np.ndarray, " item"], items: "Sequence[Item]") -> None:
@@ -140,7 +165,7 @@ def probe_data(run: "Run", chosen: Chosen, *, site: str, layer: int, role: str, 
     kept = np.flatnonzero(take)
     kept = kept[distinct(rows[kept], [(chosen.groups[i], chosen.target[i]) for i in kept])]
     return ProbeData(
-        X=_settled(rows[kept]),
+        X=settled(rows[kept]),
         target=chosen.target[kept],
         groups=tuple(chosen.groups[i] for i in kept),
         types=None if chosen.types is None else tuple(chosen.types[i] for i in kept),
@@ -150,7 +175,7 @@ def probe_data(run: "Run", chosen: Chosen, *, site: str, layer: int, role: str, 
     )
 
 
-def _settled(rows: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item feature"]:
+def settled(rows: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item feature"]:
     """Vectors that differ by rounding alone made equal: a blank picture is the same for all scenes, whatever batch it was in."""
     mean = rows.mean(axis=0)
     return np.tile(mean, (len(rows), 1)) if _apart(rows - mean, mean).max() <= _ROUNDING else rows

@@ -1,7 +1,7 @@
 """One set of items at several layers, and probes whose layer other folds chose: what geometry and coordinates start from."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,9 +40,11 @@ def layers_of(
     condition: str,
     task: str | None,
     language: str | None,
+    where: Mapping[str, str] | None = None,
 ) -> Layers:
     """The items with every target, their vectors at every layer; the items are those that are distinct at the last layer."""
-    chosen = [choose_items(run, t, groups=groups, types="figure", condition=condition, task=task) for t in targets]
+    asked = {"groups": groups, "types": "figure", "condition": condition, "task": task, "where": where}
+    chosen = [choose_items(run, t, **asked) for t in targets]
     numbers = tuple(layer for layer in run.layers(site) if layers is None or layer in layers)
     if not numbers:
         raise ValueError(f"layers={layers} holds none of those recorded at {site}: {run.layers(site)}.")

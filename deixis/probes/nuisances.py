@@ -1,5 +1,9 @@
 """What travels with a target: natural cubic splines of it, and probes of what it leaves unexplained."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
@@ -95,7 +99,9 @@ def residual_scores(
         return np.full(len(METRICS[method.kind]), np.nan)
     if method.kind == "classification":
         return np.array([_beyond_shares(predicted, target, values - left)])
-    return _residual_values(division, method, target, nuisances, alphas, knots)
+    found = residual_predictions(division, method, target[None], nuisances, alphas, knots)
+    scores = [SCORES[metric](found.predicted[0], found.wanted[0], division.weight) for metric in METRICS[method.kind]]
+    return np.array([float(score) for score in scores])
 
 
 def _beyond_shares(
@@ -109,26 +115,59 @@ def _beyond_shares(
     return float((weight[target] * (predicted == target) - expected).sum() + 1 / shares.shape[1])
 
 
-def _residual_values(
+@dataclass(frozen=True, kw_only=True)
+class Residuals:
+    """What a probe makes of the part of targets that nuisances leave, in folds that it has not seen."""
+
+    predicted: Float[np.ndarray, "target item"]
+    wanted: Float[np.ndarray, "target item"]
+    """What is left, the splines fitted on the other folds."""
+    inner: Float[np.ndarray, "target fold"]
+    """R2 on the other folds, without this one: what chooses a layer for it."""
+
+
+def residual_predictions(
     division: Division,
     method: Method,
-    target: Float[np.ndarray, " item"],
+    targets: Float[np.ndarray, "target item"],
     nuisances: Float[np.ndarray, "item nuisance"],
     alphas: tuple[float, ...],
     knots: int,
-) -> Float[np.ndarray, " metric"]:
+) -> Residuals:
+    """The nested cross-validation of :func:`residual_scores` for values, of several targets that share the work.
+
+    Args:
+        division: The features, in folds.
+        method: A probe of values.
+        targets: A row each.
+        nuisances: A column each.
+        alphas: Penalties to choose from.
+        knots: Of each nuisance's spline.
+    """
     fold, source = division.fold, division.table[:, division.fold]
-    predicted, truth = np.empty((len(alphas), *source.shape)), np.empty(source.shape)
+    predicted = np.empty((len(targets), len(alphas), *source.shape))
+    truth = np.empty((len(targets), *source.shape))
     for subset, keep in enumerate(division.keep):
-        wanted = unexplained(target[:, None], nuisances, keep[fold], knots)[:, 0]
-        found = method.predict(division.X, division.training(np.array([subset])), [wanted], alphas)[0, :, 0]
+        wanted = unexplained(targets.T, nuisances, keep[fold], knots).T
+        found = method.predict(division.X, division.training(np.array([subset])), list(wanted), alphas)[:, :, 0]
         where, item = np.nonzero(source == subset)
-        predicted[:, where, item], truth[where, item] = found[:, item], wanted[item]
-    metrics, items = METRICS[method.kind], np.arange(len(target))
-    best = np.empty(len(truth), dtype=int)
-    for number in range(len(truth)):
+        predicted[:, :, where, item], truth[:, where, item] = found[:, :, item], wanted[:, item]
+    return _graded(predicted, truth, division, SCORES[METRICS[method.kind][0]])
+
+
+def _graded(
+    predicted: Float[np.ndarray, "target alpha fold item"],
+    truth: Float[np.ndarray, "target fold item"],
+    division: Division,
+    score: Callable[..., Any],
+) -> Residuals:
+    """Each fold's penalty is the largest of those that do best on the other folds."""
+    fold, items = division.fold, np.arange(len(division.fold))
+    kept = np.empty(truth.shape)
+    inner = np.empty(truth.shape[:2])
+    for target, number in np.ndindex(*truth.shape[:2]):
         others = (fold != number) * division.weight
-        graded = SCORES[metrics[0]](predicted[:, number], truth[number], others)
-        best[number] = len(alphas) - 1 - int(graded[::-1].argmax())
-    held_out, wanted = predicted[best[fold], fold, items], truth[fold, items]
-    return np.array([float(SCORES[metric](held_out, wanted, division.weight)) for metric in metrics])
+        graded = score(predicted[target, :, number], truth[target, number], others)
+        best = len(graded) - 1 - int(graded[::-1].argmax())
+        kept[target, number], inner[target, number] = predicted[target, best, number], graded[best]
+    return Residuals(predicted=kept[:, fold, items], wanted=truth[:, fold, items], inner=inner)
