@@ -6,14 +6,13 @@ call touches an array, because their last bits depend on the processor.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
 from deixis.benchmarks.render.air import sequence
-from deixis.benchmarks.render.scene import Picture, Placement, Scene, View
+from deixis.benchmarks.render.scene import Picture, Scene, View
 from deixis.benchmarks.render.stage import Stage
 from deixis.benchmarks.render.textures import textured
 from deixis.benchmarks.render.trace import F, Hits, dot
@@ -68,6 +67,7 @@ class _Shader:
         self.scene, self.tracer, self.air = stage.scene, stage.tracer, stage.air
         self.view, self.quality = view, quality
         self.colours = np.array([m.colour for m in self.tracer.materials], F)
+        self.is_textured = np.array([m.texture is not None for m in self.tracer.materials])
         self.emission = np.array([m.emission for m in self.tracer.materials], F)
         self.position = np.array(view.position, F)
         self.lattice, self.light = self._lattice()
@@ -95,16 +95,19 @@ class _Shader:
 
     def _albedo(self, hits: Hits) -> Float[np.ndarray, "n rgb"]:
         albedo = self.colours[hits.material]
-        for number, material in enumerate(self.tracer.materials):
-            if material.texture is not None:
-                for rows, placement in self._by_object(hits, np.flatnonzero(hits.material == number)):
-                    albedo[rows] = textured(material, placement.inverse(hits.point[rows]))
+        for rows in self._textured_parts(hits):
+            material, number = self.tracer.materials[hits.material[rows[0]]], hits.object[rows[0]]
+            albedo[rows] = textured(material, self.scene.placements[number].inverse(hits.point[rows]))
         return albedo
 
-    def _by_object(self, hits: Hits, rows: Int[np.ndarray, " k"]) -> Iterator[tuple[Int[np.ndarray, " m"], Placement]]:
-        numbers = hits.object[rows]
-        for number in np.unique(numbers):
-            yield rows[numbers == number], self.scene.placements[number]
+    def _textured_parts(self, hits: Hits) -> list[Int[np.ndarray, " k"]]:
+        """Hits on textured surfaces, apart by material and object."""
+        rows = np.flatnonzero(self.is_textured[hits.material] & hits.found)
+        if len(rows) == 0:
+            return []
+        part = hits.material[rows] * len(self.scene.names) + hits.object[rows]
+        order = np.argsort(part, kind="stable")
+        return np.split(rows[order], np.flatnonzero(np.diff(part[order])) + 1)
 
     def _lattice(self) -> tuple[Hits, Light]:
         step = self.quality.lattice
