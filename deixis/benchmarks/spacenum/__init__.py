@@ -20,7 +20,7 @@ def spacenum(
     size: int = STANDARD_SIZE,
     directions: Sequence[str] = DIRECTIONS,
     actions: Sequence[str] | None = None,
-    magnitudes: Mapping[str, Sequence[float]] | None = None,
+    magnitudes: Mapping[str, Sequence[float | int]] | None = None,
     scales: Sequence[str] = SCALES,
     maps: Sequence[str] = MAPS,
 ) -> Items:

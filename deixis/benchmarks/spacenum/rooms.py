@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,16 @@ class RoomKey:
 
 @lru_cache(maxsize=2)
 def built(key: RoomKey) -> tuple[Room, Stage]:
-    """The room and its stage; the last ones are kept, because several pictures of a room follow each other."""
+    """The room and its stage; the last ones are kept, because several pictures of a room follow each other.
+
+    Raises:
+        ImportError: embreex is not installed; numpy alone would take minutes for a glimpse of twenty thousand triangles.
+    """
+    if find_spec("embreex") is None:
+        raise ImportError(
+            "drawing rooms needs embreex; run: pip install embreex. Where there is none (Linux on aarch64), draw the set on "
+            "another machine with 'deixis render spacenum DIR' and read DIR with deixis.load_items."
+        )
     room = furnished_room(key.rng(0))
     return room, Stage(room.scene)
 

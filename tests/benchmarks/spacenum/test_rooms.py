@@ -13,6 +13,7 @@ from deixis.benchmarks.handles import described, rebuilt
 from deixis.benchmarks.render import draw
 from deixis.benchmarks.render.scene import Scene
 from deixis.benchmarks.render.stage import Stage
+from deixis.benchmarks.spacenum import rooms
 from deixis.benchmarks.spacenum.actions import ACTION, ACTIONS, Pose, after
 from deixis.benchmarks.spacenum.rooms import MIN_SHARE, RoomImage, RoomKey, built, glimpse
 from deixis.benchmarks.spacenum.transition import TransitionScene, transition_scenes
@@ -170,6 +171,12 @@ def test_a_processor_without_wide_vectors_makes_the_same_items_and_pictures():
         done = subprocess.run([sys.executable, "-c", SHA], env=os.environ | change, capture_output=True, text=True, check=True)
         digests.append(done.stdout)
     assert digests[0] == digests[1]
+
+
+def test_without_embreex_a_room_says_where_to_draw_it(monkeypatch):
+    monkeypatch.setattr(rooms, "find_spec", lambda _: None)
+    with pytest.raises(ImportError, match="drawing rooms needs embreex; run: pip install embreex"):
+        built(RoomKey(987_654, 0, 0))
 
 
 def test_rooms_stay_as_they_were_published():
