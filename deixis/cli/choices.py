@@ -73,6 +73,7 @@ def _check(found: "Choices", asked: ChoiceRequest) -> None:
 
 
 def _spacenum(found: "Choices", asked: ChoiceRequest, out: Path | None) -> Outcome:
+    from deixis.analyses.spacenum_columns import AVERAGE
     from deixis.analyses.spacenum_scores import spacenum_scores, table_rows
 
     scores = spacenum_scores(found, seed=asked.seed)
@@ -80,8 +81,10 @@ def _spacenum(found: "Choices", asked: ChoiceRequest, out: Path | None) -> Outco
     missing = scores.missing(asked.condition)
     shown: list[RenderableType] = [_heading(found.model, asked), _columns(rows[rows["n"] > 0])]
     if missing:
-        there = len(rows) - 1 - len(missing)
-        shown.append(f"Avg is missing, because {len(missing)} of the 20 columns are: only {there} were asked.")
+        asked_for = rows[(rows["n"] > 0) & (rows["key"] != AVERAGE)]
+        mean = 100 * asked_for["accuracy"].mean()
+        there = f"the mean of the other {len(asked_for)} is {mean:.1f}"
+        shown.append(f"Avg is missing like {len(missing)} of the 20 columns; {there}.")
     shown += [*_errors(scores, asked), *_changes(scores, asked), *_below(found, asked)]
     data = _data(found) | {"scores": records(scores.to_frame()), "missing": list(missing)}
     data |= {"proximity": records(scores.proximity()), "error_shares": records(scores.error_shares())}
@@ -135,9 +138,9 @@ def _line(row: "dict[Hashable, Any]") -> dict[str, str]:
     letter, share = row["top_letter"], row["top_share"]
     says = f"{letter} {100 * share:3.0f}" if isinstance(letter, str) else ""
     span = "" if _is_nan(row["low"]) else f" ({_span(row['low'], row['high'])})"
-    numbers = {name: f"{100 * row[name]:5.1f}" for name in ("chance", "majority")}
-    right, unread = f"{100 * row['accuracy']:5.1f}{span}", f"{100 * row['unreadable']:5.1f}"
-    return {"column": f"  {row['column']}", "right": right, **numbers, "says": says, "unread": unread, "n": f"{row['n']:4d}"}
+    names = {"right": "accuracy", "chance": "chance", "majority": "majority", "unread": "unreadable"}
+    numbers = {name: "    -" if _is_nan(row[column]) else f"{100 * row[column]:5.1f}" for name, column in names.items()}
+    return {"column": f"  {row['column']}", **numbers, "right": numbers["right"] + span, "says": says, "n": f"{row['n']:4d}"}
 
 
 def _percent(shares: "pd.Series[float]") -> "pd.Series[float]":
@@ -180,8 +183,8 @@ def _changes(scores: "SpaceNumScores", asked: ChoiceRequest) -> list[RenderableT
         same=_percent(found["same_choice"]),
     )
     headings = {"condition": "condition", "kind": "kind", "real": "real", "changed": "then", "delta": "change"}
-    headings |= {"interval": "95 %", "same": "same letter", "n": "n"}
-    return ["", "Against the real items, question by question; percent", table(shown, headings, digits=1)]
+    headings |= {"interval": "95 %", "same": "same", "n": "n"}
+    return ["", "Against the real items, question by question; percent (same: of letters)", table(shown, headings, digits=1)]
 
 
 def _below(found: "Choices", asked: ChoiceRequest) -> list[str]:
