@@ -39,8 +39,10 @@ class VisionFeatures:
         self._vlm, self._most = vlm, most_bytes
         self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
         self._bytes: dict[tuple[str, ...], int] = {}
-        # Some classes hand the whole work to the model inside.
-        self._owner = vlm.model if hasattr(vlm.model, "get_image_features") else vlm.model.model
+        # Some classes leave it to the model inside, and Pixtral's sizes pass through the outer one unnamed.
+        owners = [owner for owner in (vlm.model, vlm.model.model) if hasattr(owner, "get_image_features")]
+        self._owner = owners[0]
+        self._takes = {name for owner in owners for name in inspect.signature(type(owner).get_image_features).parameters}
 
     def instead_of_pixels(self, inputs: Mapping[str, Tensor], items: Sequence[Item]) -> dict[str, Any]:
         """The keyword arguments of a prepared batch with features in place of its pixels.
@@ -69,8 +71,7 @@ class VisionFeatures:
             return self._kept[name]
         alone = replace(like, images=pictures, prompt="a", objects=(), id="pictures")
         inputs = self._vlm.prepare([alone])
-        takes = inspect.signature(type(self._owner).get_image_features).parameters
-        given = {key: value for key, value in inputs.items() if key in takes}
+        given = {key: value for key, value in inputs.items() if key in self._takes}
         with torch.no_grad():
             whole = self._owner.get_image_features(**given, return_dict=True)
         found = joined_features([whole])  # what the decoder takes, without the tower's own hidden states
@@ -92,14 +93,11 @@ def joined_features(parts: Sequence[Any]) -> Any:
     """
     first = parts[0]
     joined: dict[str, Any] = {"pooler_output": _joined([part.pooler_output for part in parts])}
-    for name in ("deepstack_features", "visual_indicator_features"):
-        values = [getattr(part, name, None) for part in parts]
-        if values[0] is None:
-            continue
-        if name == "deepstack_features":
-            joined[name] = [_joined([layers[number] for layers in values]) for number in range(len(values[0]))]
-        else:
-            joined[name] = values[0]
+    if getattr(first, "deepstack_features", None) is not None:
+        layers = zip(*(part.deepstack_features for part in parts), strict=True)
+        joined["deepstack_features"] = [_joined(layer) for layer in layers]
+    if getattr(first, "visual_indicator_features", None) is not None:
+        joined["visual_indicator_features"] = first.visual_indicator_features
     return type(first)(**joined)
 
 

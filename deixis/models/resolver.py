@@ -61,7 +61,13 @@ def resolve(vlm_of: Any, model: Any, architecture: str) -> VLM:
     problem = "no known layout of image tokens fits"
     for layout in _layouts():
         record = Family(
-            architecture=architecture, name=architecture, merger=None, layout=layout, checked_with="by structure", **parts.found
+            architecture=architecture,
+            name=architecture,
+            merger=None,
+            layout=layout,
+            checked_with="by structure",
+            vision_cache=False,  # nobody has seen whether its pictures can be shown to the tower one by one
+            **parts.found,
         )
         try:
             vlm_of(record).prepare([small_item()])

@@ -18,7 +18,7 @@ from deixis.hooks import AttentionPlan, AttentionWatch, Watch
 from deixis.models import FAMILIES, VLM
 from deixis.models.features import VisionFeatures
 from tests.activations.test_recording import same_files
-from tests.models.tiny import tiny_vlm
+from tests.models.tiny import pixtral, tiny_vlm
 from tests.toys import toy_image, toy_item, toy_vlm
 
 WITH_FEATURES = [name for name, family in FAMILIES.items() if family.vision_cache]
@@ -37,11 +37,11 @@ def tower_runs(vlm: VLM) -> Iterator[list[int]]:
         del owner.get_image_features
 
 
-@pytest.mark.parametrize("architecture", WITH_FEATURES)
+@pytest.mark.parametrize("architecture", [*WITH_FEATURES, "pixtral"])
 @torch.inference_mode()
 def test_features_in_place_of_pixels_give_the_same_bits(architecture: str):
     """One picture alone, two of one item (of other sizes), and one that two items share, in each family that takes features."""
-    vlm = tiny_vlm(architecture)
+    vlm = pixtral() if architecture == "pixtral" else tiny_vlm(architecture)
     pair = toy_item(1, images=(toy_image(1), WIDE), objects=())
     for items in ([toy_item(0)], [pair], [toy_item(0), toy_item(4, images=(toy_image(0),))]):
         inputs = vlm.prepare(items)
