@@ -214,8 +214,8 @@ class ShardWriter:
     def _sort(self, name: str, places: Int[np.ndarray, " item"]) -> None:
         """Put a dataset's rows in the order of the items, each of which lies at its place among those that ran."""
         dataset = self._open[name]
-        bounds = offsets_of(np.concatenate(self._lengths[name]))
-        rows = np.concatenate([np.arange(bounds[place], bounds[place + 1]) for place in places])
+        bounds = offsets_of(np.concatenate(self._lengths[name])).tolist()
+        rows = np.concatenate([np.arange(bounds[place], bounds[place + 1]) for place in places.tolist()])
         values = dataset[()][rows]
         dataset[()] = values
         self._sums[name] = zlib.crc32(np.ascontiguousarray(values).data)

@@ -1,6 +1,6 @@
 """Where what a pass keeps lands on the host: one block of memory a batch, filled while the pass goes on."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -25,6 +25,10 @@ class Shape:
         return self.rows * self.width * self.dtype.itemsize
 
 
+Name = tuple[str, int, str]
+"""Site, layer and role."""
+
+
 class Landing:
     """One block of host memory, cut into the arrays that a batch keeps.
 
@@ -36,9 +40,9 @@ class Landing:
         pinned: Whether it comes from a GPU, which copies to pinned memory beside its other work.
     """
 
-    def __init__(self, shapes: Mapping[Hashable, Shape], *, pinned: bool) -> None:
+    def __init__(self, shapes: Mapping[Name, Shape], *, pinned: bool) -> None:
         self._shapes = dict(shapes)
-        self._starts: dict[Hashable, int] = {}
+        self._starts: dict[Name, int] = {}
         end = 0
         for name, shape in shapes.items():
             self._starts[name] = end
@@ -46,7 +50,7 @@ class Landing:
         self._block = torch.empty(end, dtype=torch.uint8, pin_memory=pinned)
         self._streams: dict[torch.device, torch.cuda.Stream] = {}
 
-    def place(self, name: Hashable, width: int, dtype: torch.dtype) -> Float[Tensor, "row width"] | None:
+    def place(self, name: Name, width: int, dtype: torch.dtype) -> Float[Tensor, "row width"] | None:
         """The memory for one array; None if it is not of the shape that was foreseen."""
         shape = self._shapes.get(name)
         if shape is None or (shape.width, shape.dtype) != (width, dtype):

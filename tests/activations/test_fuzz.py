@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 def fuzzed(folder: Path, cases: int, seed: int) -> tuple[int, int]:
     """How many damaged shards were refused, and how many read rightly; in a process that may crash."""
     command = [sys.executable, "-m", "tests.activations.fuzz", str(folder), str(cases), str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=600, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=max(600, cases), check=False)
     assert done.returncode == 0, f"{done.returncode}: {done.stdout}{done.stderr}"
     refused, fine = map(int, done.stdout.split())
     return refused, fine

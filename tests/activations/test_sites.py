@@ -1,5 +1,6 @@
 """Every site goes through record into shards and back unchanged."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import deixis as dx
 from deixis.activations import RunError, open_run
 from deixis.benchmarks import Box, Item, Items
 from deixis.benchmarks.images import UniformImage
-from deixis.hooks import SITES, Watch
+from deixis.hooks import SITES, Seen, Watch
 from deixis.models import VLM
 from tests.models.tiny import tiny_vlm
 from tests.toys import toy_image, toy_item
@@ -25,7 +26,7 @@ TRIED = (
     "Qwen3_5ForConditionalGeneration",
 )
 ROLES = ("answer", "image", "object")
-BATCH = 2
+BATCH, N_ITEMS = 2, 5
 
 
 def recorded_items() -> Items:
@@ -54,10 +55,23 @@ def watched(vlm: VLM, batch: list[Item], pool: str | None) -> dict[Any, Any]:
     return seen
 
 
-def batches(vlm: VLM, items: Items) -> list[list[Item]]:
-    """As they are recorded: in some families only items with equally many pictures share one."""
-    parts = [[0, 1], [2, 3], [4]] if vlm.family.mixes_counts else [[0, 1], [2], [3], [4]]
-    return [[items[number] for number in part] for part in parts]
+def batches(run: Path, vlm: VLM) -> list[list[int]]:
+    """The items that ran together, as the shard says it: in some families only those with equally many pictures."""
+    with h5py.File(run / "shards" / "000000.h5") as file:
+        order = file["order"][()].tolist() if "order" in file else list(range(N_ITEMS))
+        bounds = [*file["batches"][()].tolist(), N_ITEMS]
+    found = [order[start:end] for start, end in pairwise(bounds)]
+    pictures = [len(item.images) for item in recorded_items()]
+    assert sorted(order) == list(range(N_ITEMS))
+    assert vlm.family.mixes_counts or all(len({pictures[number] for number in part}) == 1 for part in found)
+    return found
+
+
+def rows_of(seen: Seen, batch: list[int], pool: str | None) -> dict[int, np.ndarray]:
+    """What a batch kept, by item."""
+    values = seen.values.float().numpy()
+    each = np.ones(len(batch), dtype=int) if pool is not None else seen.counts.numpy()
+    return dict(zip(batch, np.split(values, np.cumsum(each)[:-1]), strict=True))
 
 
 @pytest.mark.parametrize("pool", ["mean", None])
@@ -67,11 +81,14 @@ def test_a_run_holds_what_was_watched_at_every_site(architecture: str, pool: str
     run = dx.record(
         vlm, items, tmp_path / "run", sites=tuple(SITES), roles=ROLES, pool=pool, answers=False, batch_size=BATCH, progress=False
     )
-    seen = [watched(vlm, batch, pool) for batch in batches(vlm, items)]
+    ran = batches(run.path, vlm)
+    seen = [watched(vlm, [items[number] for number in part], pool) for part in ran]
     assert run.sites == tuple(SITES)
     for site, layer, role in seen[0]:
-        expected = np.concatenate([part[site, layer, role].values.float().numpy() for part in seen])
-        counts = np.concatenate([part[site, layer, role].counts.numpy() for part in seen])
+        kept = [part[site, layer, role] for part in seen]
+        rows = {item: row for found, part in zip(kept, ran, strict=True) for item, row in rows_of(found, part, pool).items()}
+        expected = np.concatenate([rows[number] for number in range(N_ITEMS)])
+        counts = np.concatenate([found.counts.numpy() for found in kept])[np.argsort(np.concatenate(ran))]
         if pool is None:
             values, offsets = run.tokens(site, layer, role)
             assert np.diff(offsets).tolist() == counts.tolist()

@@ -8,6 +8,8 @@ from deixis.hooks.landing import Landing, Shape
 from deixis.models import VLM
 from tests.toys import toy_item, toy_vlm
 
+A, B, C = (("resid", 0, role) for role in ("answer", "image", "object"))
+
 
 @pytest.fixture(scope="module")
 def vlm() -> VLM:
@@ -15,9 +17,9 @@ def vlm() -> VLM:
 
 
 def test_arrays_lie_apart_and_begin_at_aligned_places():
-    shapes = {"a": Shape(3, 5, torch.float32), "b": Shape(2, 7, torch.bfloat16), "c": Shape(0, 4, torch.float32)}
+    shapes = {A: Shape(3, 5, torch.float32), B: Shape(2, 7, torch.bfloat16), C: Shape(0, 4, torch.float32)}
     landing = Landing(shapes, pinned=False)
-    a, b = landing.place("a", 5, torch.float32), landing.place("b", 7, torch.bfloat16)
+    a, b = landing.place(A, 5, torch.float32), landing.place(B, 7, torch.bfloat16)
     assert a is not None
     assert b is not None
     landing.fetch(torch.arange(15, dtype=torch.float32).reshape(3, 5), a)
@@ -26,16 +28,16 @@ def test_arrays_lie_apart_and_begin_at_aligned_places():
     assert a.flatten().tolist() == list(range(15))
     assert (b == 2.5).all()
     assert b.data_ptr() - a.data_ptr() == 64  # 60 bytes, filled up
-    empty = landing.place("c", 4, torch.float32)
+    empty = landing.place(C, 4, torch.float32)
     assert empty is not None
     assert empty.shape == (0, 4)
 
 
 def test_what_was_not_foreseen_has_no_place():
-    landing = Landing({"a": Shape(3, 5, torch.float32)}, pinned=False)
-    assert landing.place("b", 5, torch.float32) is None
-    assert landing.place("a", 6, torch.float32) is None
-    assert landing.place("a", 5, torch.float16) is None
+    landing = Landing({A: Shape(3, 5, torch.float32)}, pinned=False)
+    assert landing.place(B, 5, torch.float32) is None
+    assert landing.place(A, 6, torch.float32) is None
+    assert landing.place(A, 5, torch.float16) is None
 
 
 @pytest.mark.parametrize("pool", ["mean", None])
