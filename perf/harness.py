@@ -246,13 +246,23 @@ def chart(subject: str, comparisons: Sequence[Comparison], axis: str = FASTER) -
         middle, low, high = row.ratio()
         ax.barh(place, middle, color="#4c78a8", height=0.6)
         ax.plot([low, high], [place, place], color="black", linewidth=1.2)
-        ax.annotate(f"{middle:,.3g}", (high, place), xytext=(6, 0), textcoords="offset points", va="center", fontsize=9)
+        ax.annotate(
+            f"{middle:.3f}" if middle < 2 else f"{middle:,.3g}",
+            (high, place),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+        )
         if row.target is not None:
             ax.plot([row.target] * 2, [place - 0.4, place + 0.4], color="#d62728", linewidth=2)
     ax.axvline(1, color="grey", linewidth=0.8, linestyle=":")
     ax.set_xscale("log")
     ax.margins(x=0.15)
-    ax.set_yticks(range(len(comparisons)), [f"{row.name}\nagainst {row.theirs}" for row in comparisons], fontsize=8)
+    names = [f"{row.name}\nagainst {row.theirs}" if axis == FASTER else row.name for row in comparisons]
+    ax.set_yticks(range(len(comparisons)), names, fontsize=8)
+    for ticks in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter):
+        ticks("{x:g}")
     ax.invert_yaxis()
     ax.set_xlabel(axis)
     ax.set_title(subject)

@@ -114,7 +114,9 @@ def nnsight_trace(vlm: VLM, items: dx.Items) -> Callable[[], Any]:
     decoder = wrapped.model.language_model
 
     def read(batch: list[Item]) -> list[Tensor]:
-        with wrapped.trace(**vlm.prepare(batch), use_cache=False, logits_to_keep=1):
+        kept: list[Tensor] = []
+        inputs: dict[str, Any] = vlm.prepare(batch)
+        with wrapped.trace(**inputs, use_cache=False, logits_to_keep=1):
             kept = nnsight.save([])
             for block in decoder.layers:
                 kept.append(block.input[:, -1])
@@ -126,7 +128,7 @@ def nnsight_trace(vlm: VLM, items: dx.Items) -> Callable[[], Any]:
 
 def transformer_lens(vlm: VLM, items: dx.Items) -> Callable[[], Any]:
     """The blocks' inputs in the cache of its bridge."""
-    from transformer_lens.model_bridge import TransformerBridge
+    from transformer_lens.model_bridge import TransformerBridge  # pyright: ignore[reportMissingImports]
 
     bridge = TransformerBridge.boot_transformers("perf", hf_model=vlm.model, tokenizer=vlm.tokenizer)
     names = [f"blocks.{layer}.hook_in" for layer in range(vlm.n_layers)] + ["ln_final.hook_in"]
@@ -173,11 +175,20 @@ def peers(vlm: VLM, items: dx.Items, expected: np.ndarray) -> tuple[dict[str, Ca
     return works, left_out
 
 
-def comparison(name: str, theirs: str, base: list, times: list, threads: int, target: float | None = None) -> Comparison:
+def comparison(name: str, ours: str, base: list, times: list, threads: int, target: float | None = None) -> Comparison:
     """A row of the table out of the rounds."""
     (ours_cpu, ours_wall), (theirs_cpu, theirs_wall) = (tuple(zip(*found, strict=True)) for found in (base, times))
-    clocks = {"ours_cpu": ours_cpu, "ours_wall": ours_wall, "theirs_cpu": theirs_cpu, "theirs_wall": theirs_wall}
-    return Comparison(name=name, ours="bare", theirs=theirs, threads=threads, target=target, **clocks)
+    return Comparison(
+        name=name,
+        ours=ours,
+        theirs=name.removeprefix(f"{ours} against "),
+        threads=threads,
+        target=target,
+        ours_cpu=ours_cpu,
+        ours_wall=ours_wall,
+        theirs_cpu=theirs_cpu,
+        theirs_wall=theirs_wall,
+    )
 
 
 def beside_dd(seen: Any, folder: Path, options: Any) -> Comparison:
@@ -224,7 +235,7 @@ def measured(vlm: VLM, tokens: int, folder: Path, options: Any) -> tuple[list[Co
     targets = dict(zip(rows, (1.03, 1.05, 1.25), strict=True))
     costs = [comparison(name, "bare", base, found, options.threads, targets.get(name)) for name, found in times.items()]
     ours = times["b. record answer"]
-    faster = [comparison(f"b. against {name}", name, ours, times[name], options.threads, 1.0) for name in lettered]
+    faster = [comparison(f"b. against {name}", "b.", ours, times[name], options.threads, 1.0) for name in lettered]
     once = timed(lambda: dx.record(vlm, items, folder / "once", batch_size=BATCH, answers=False, progress=False))[0]
     facts = {
         "device": str(vlm.device),
