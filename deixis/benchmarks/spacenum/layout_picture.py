@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from PIL import Image
 
 from deixis.benchmarks.images import CachedImage
 from deixis.benchmarks.render.desk import DESK_DEPTH_M, DESK_WIDTH_M, DeskSetting, desk_stage
+from deixis.benchmarks.render.embree import check_embree
 from deixis.benchmarks.render.finish import PAINTS
 from deixis.benchmarks.render.open_room import (
     BACKGROUND_ONLY,
@@ -28,7 +28,6 @@ from deixis.benchmarks.render.scene import Parts, Scene, View
 from deixis.benchmarks.render.shade import STANDARD, draw
 from deixis.benchmarks.render.small_things import COLOURS, SMALL_THINGS, small_thing
 from deixis.benchmarks.render.trace import F, Tracer
-from deixis.benchmarks.render.trace_numpy import NumpyTracer
 from deixis.benchmarks.spacenum.placing import AnchorFrame, box_corners
 
 if TYPE_CHECKING:
@@ -134,7 +133,12 @@ class LayoutImage(CachedImage):
         return Image.fromarray(draw(self.scene(), self.eye.view(self.pixels), quality).pixels)
 
     def scene(self) -> Scene:
-        """What the renderer gets; the things' names in it are their roles."""
+        """What the renderer gets; the things' names in it are their roles.
+
+        Raises:
+            ImportError: embreex is not installed.
+        """
+        check_embree("layouts")
         scene = _stage(self.setting)
         for thing in self.things:
             x, y, z = thing.centre_m
@@ -227,7 +231,7 @@ def seen_things(image: LayoutImage) -> dict[str, Seen]:
     """
     scene, view = image.scene(), image.eye.view(image.pixels)
     windows = {role: _window(image.thing(role).corners, view) for role in ROLES}
-    whole = _tracer(scene)
+    whole = Tracer(scene)
     found = {}
     for role, window in windows.items():
         shown = _numbers(whole, view, window) == scene.names.index(role)
@@ -247,11 +251,7 @@ def _window(corners: Float[np.ndarray, "8 xyz"], view: View) -> Window:
     return low[0], low[1], max(low[0] + 1, high[0]), max(low[1] + 1, high[1])
 
 
-def _tracer(scene: Scene) -> Tracer | NumpyTracer:
-    return (Tracer if find_spec("embreex") else NumpyTracer)(scene)
-
-
-def _numbers(tracer: Tracer | NumpyTracer, view: View, window: Window) -> Int[np.ndarray, "row column"]:
+def _numbers(tracer: Tracer, view: View, window: Window) -> Int[np.ndarray, "row column"]:
     """Number of the object seen at each pixel centre of the window."""
     left, top, right, bottom = window
     rows, columns = np.mgrid[top:bottom, left:right]
@@ -266,7 +266,7 @@ def _lone(thing: Thing, view: View, window: Window) -> int:
     scene = Scene()
     x, y, z = thing.centre_m
     scene.add(thing.role, _parts(thing.kind, thing.colour, thing.size_m), (x, y, z - thing.size_m[2] / 2), thing.yaw_deg)
-    return int((_numbers(_tracer(scene), view, window) == 0).sum())
+    return int((_numbers(Tracer(scene), view, window) == 0).sum())
 
 
 def _measured(shown: np.ndarray, alone: int, window: Window, size: int) -> Seen:

@@ -204,6 +204,13 @@ def test_pictures_are_bright_and_use_the_range():
         assert np.ptp(np.percentile(grey, [2, 98])) > 60
 
 
+def test_without_embreex_layouts_say_where_to_draw_them(monkeypatch):
+    image = layout_plan("desk", 0, 2).pictures[0]
+    monkeypatch.setattr("deixis.benchmarks.render.embree.find_spec", lambda _: None)
+    with pytest.raises(ImportError, match=r"drawing layouts needs embreex; run: pip install embreex\. Where there is none"):
+        image.scene()
+
+
 def test_a_drawn_picture_comes_from_the_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("DEIXIS_CACHE", str(tmp_path))
     image = replace(layout_plan("desk", 0, 2).pictures[0], pixels=40)
