@@ -227,7 +227,7 @@ def test_the_demo_runs_on_any_model_and_reuses_its_runs(model: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("render", "memry-game", "x"), "benchmark 'memry-game' is neither 'memory-game' nor a folder"),
+        (("render", "memry-game", "x"), "benchmark 'memry-game' is neither 'memory-game', 'spacenum' nor a folder"),
         (("render", "memory-game", "x", "--languages", "en,xx"), "language='xx' is not one of: 'de', 'en', 'es'"),
         (("render", "memory-game", "."), "holds something already; nothing is overwritten, so name a new folder"),
         (("record", "pcio", "memory-game", "--out", "x", "--n", "1"), "model 'pcio' is neither bundled"),

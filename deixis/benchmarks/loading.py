@@ -27,7 +27,9 @@ class ItemsWarning(UserWarning):
     """Rows of a set that were left out, as was asked for."""
 
 
-def load_items(path: Any, images: str | Path | None = None, allow_missing: bool = False, allow_unknown: bool = False) -> Items:
+def load_items(
+    path: str | Path | Iterable[Any], images: str | Path | None = None, allow_missing: bool = False, allow_unknown: bool = False
+) -> Items:
     """Read items from a folder, a file or a table.
 
     - A folder that :meth:`Items.save` wrote, as it was saved.
