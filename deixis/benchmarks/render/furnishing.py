@@ -18,7 +18,7 @@ from deixis.benchmarks.render.solids import bounds
 
 _GAP_M = 0.05
 _TRIES = 30
-_SHALLOW_M = 0.06
+_SHALLOW_M, _HEAD_ROOM_M = 0.06, 1.95
 _DOOR_HALF_M, _DOOR_MIDDLE_M, _DOOR_SWING_M = 0.55, 1.03, 0.75
 _WINDOW_MIDDLE_M = 1.52
 # Which piece goes with which: where its origin lies in the other's frame (front is +y), and how it is turned.
@@ -87,7 +87,7 @@ class Furnisher:
         self.obstacles: list[Footprint] = []
         """Furniture."""
         self.protruding: list[Footprint] = []
-        """What sticks out of a wall: it bars nobody's place for furniture, but the way of somebody who walks."""
+        """What sticks out of a wall or hangs low: no furniture is moved for it, but nobody walks into it."""
         self._kept: list[Footprint] = []
         self._patches: list[_WallPatch] = []
         self._rugs: list[Footprint] = []
@@ -249,7 +249,7 @@ class Furnisher:
             x, y = (side * reach, 0.0) if long_x else (0.0, side * reach)
             low, high = bounds([solid for solid, _ in parts])
             self._add(name, parts, (x, y, self.shell.height), 0.0)
-            self._hung.append(Footprint((float(low[0]), float(low[1])), (float(high[0]), float(high[1])), (x, y)))
+            self._keep_hung(Footprint((float(low[0]), float(low[1])), (float(high[0]), float(high[1])), (x, y)), float(low[2]))
             half_x, half_y = (0.42, 0.17) if name == "ceiling lamp" else (0.16, 0.16)
             light = _LAMP_LIGHT * self.shell.width * self.shell.depth / count / (4 * half_x * half_y)
             z = self.shell.height + float(low[2]) - 0.012
@@ -271,9 +271,15 @@ class Furnisher:
             turn = 90.0 * int(self.rng.integers(2))
             print_ = Footprint((float(low[0]), float(low[1])), (float(high[0]), float(high[1])), (x, y), turn)
             if not any(print_.grown(0.1).overlaps(other) for other in self._hung):
-                self._hung.append(print_)
+                self._keep_hung(print_, float(low[2]))
                 self._add(name, parts, (x, y, self.shell.height), turn)
                 return
+
+    def _keep_hung(self, print_: Footprint, low: float) -> None:
+        """Remember what hangs there, down to ``low`` below the ceiling."""
+        self._hung.append(print_)
+        if self.shell.height + low < _HEAD_ROOM_M:
+            self.protruding.append(print_)
 
     # -- naming --------------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from deixis.benchmarks.render.room import THEMES, Room, furnished_room
 from deixis.benchmarks.render.room_shell import BACKGROUND, drawn_shell
 from deixis.benchmarks.render.stage import Stage
 
-SEEDS = range(5)
+SEEDS = range(4)
 
 
 @cache
@@ -93,7 +93,7 @@ def test_a_free_place_has_nothing_near_it():
                 found += 1
                 near = depth.min()
                 assert near > radius - 0.01, room.scene.names[numbers[depth.argmin()]]
-    assert found > 30
+    assert found > 25
 
 
 def test_a_way_through_furniture_or_a_wall_is_not_free():
@@ -110,7 +110,7 @@ def test_a_way_through_furniture_or_a_wall_is_not_free():
 
 def test_rooms_have_many_kinds_of_things_under_names_of_their_own():
     kinds: set[str] = set()
-    for seed in range(16):
+    for seed in range(12):
         room = furnished_room(np.random.default_rng((1, seed)))
         names = room.scene.names
         assert len(set(names)) == len(names)
@@ -123,7 +123,7 @@ def test_rooms_have_many_kinds_of_things_under_names_of_their_own():
 
 
 def test_every_theme_begins_with_its_own_furniture():
-    for seed in range(6):
+    for seed in range(5):
         room = furnished_room(np.random.default_rng((2, seed)))
         assert set(room.scene.names) & set(THEMES[room.theme].first)
     assert all({*theme.first, *theme.along_walls, *theme.standing_free} <= set(FURNITURE) for theme in THEMES.values())

@@ -54,7 +54,7 @@ def test_projected_corners_of_furniture_frame_what_is_drawn_of_it():
     """Alone in the scene, an object fills its projected outline to a pixel (tips of leaves may be thinner than one); in the room
     it shows a part of that."""
     errors = []
-    for scene in scenes()[:6]:
+    for scene in scenes()[:5]:
         room, stage = built(scene.room)
         for pose in (scene.start, *scene.ends[:2]):
             view = pose.view(SIZE)
@@ -74,7 +74,7 @@ def test_projected_corners_of_furniture_frame_what_is_drawn_of_it():
                 assert outward.max() < 1.0
                 assert not ((objects == number) & ~whole).any()
                 errors.append(-outward.min())
-    assert len(errors) > 25
+    assert len(errors) > 20
     assert np.mean(np.array(errors) < 1.0) > 0.9
 
 

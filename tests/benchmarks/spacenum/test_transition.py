@@ -99,12 +99,17 @@ def test_every_pose_and_the_way_to_it_are_free_by_rays():
         turns = np.linspace(0, 2 * np.pi, 48, endpoint=False)
         around = np.stack([np.cos(turns), np.sin(turns), 0 * turns], axis=1)
         start = np.array(scene.start.position_m)
+        upwards = np.random.default_rng(0).normal(size=(400, 3))
+        upwards[:, 2] = np.abs(upwards[:, 2])
+        upwards = (upwards / np.linalg.norm(upwards, axis=1, keepdims=True)).astype(np.float32)
         for end in scene.ends:
             for share in (0.0, 0.25, 0.5, 0.75, 1.0):
                 x, y, eye = start + (np.array(end.position_m) - start) * share
                 origin = np.array([(x, y, z) for z in (0.1, 0.4, 0.7, 1.0, eye) for _ in turns], np.float32)
                 numbers, depth = stage.tracer.seen(origin, np.tile(around, (5, 1)).astype(np.float32))
                 assert depth.min() > BODY_RADIUS_M - 0.01, room.scene.names[numbers[depth.argmin()]]
+                _, above = stage.tracer.seen(np.full((400, 3), (x, y, eye), np.float32), upwards)
+                assert above.min() > BODY_RADIUS_M - 0.01  # lamps and plants that hang low
 
 
 def test_items_hold_the_truth():
