@@ -5,34 +5,18 @@ placements differ visibly. These checks are made at one size (:data:`_LOOK` pixe
 its pictures.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float
 
-from deixis.benchmarks.render import desk, room_shell
-from deixis.benchmarks.render.desk import DESK_DEPTH_M, DESK_WIDTH_M
-from deixis.benchmarks.render.open_room import (
-    BACKGROUND_ONLY,
-    COLOURED,
-    PIECE_COLOURS,
-    PLAIN,
-    ROOM_DEPTH_M,
-    ROOM_HEIGHT_M,
-    ROOM_WIDTH_M,
-    usual_size,
-)
-from deixis.benchmarks.render.small_things import COLOURS, SMALL_THINGS
+from deixis.benchmarks.spacenum.layout_camera import framing, inside
 from deixis.benchmarks.spacenum.layout_picture import CLUTTER, ROLES, Eye, LayoutImage, Seen, Setting, Thing, seen_things
+from deixis.benchmarks.spacenum.layout_stages import STAGES, Stage
 from deixis.benchmarks.spacenum.placing import (
-    DESK,
-    KINDS,
-    ROOM,
     AnchorFrame,
     Layout,
-    Spacing,
     StepBox,
     box_corners,
     draw_layout,
@@ -50,9 +34,6 @@ LEAST_SHIFT = 0.04
 LEAST_GROWTH = 1.35
 """Ratio of the areas that the target covers in its two sizes, at the same position."""
 _LOOK = 128
-_MARGIN = 0.04
-_NEAREST_M = 0.1
-_YAW_DEG, _ASIDE = (-18.0, 18.0), 0.06
 _TRIES = 400
 _SEED_WORD = 5_271_009
 
@@ -62,86 +43,11 @@ class LayoutError(RuntimeError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
-    """What holds for one scale."""
-
-    spacing: Spacing
-    kinds: tuple[str, ...]
-    """Of anchors and targets."""
-    background: tuple[str, ...]
-    """Of clutter, beside those that are left of :attr:`kinds`."""
-    colours: tuple[str, ...]
-    usual: Callable[[str, str], tuple[float, float, float]]
-    """Size of a kind in a colour, in metres."""
-    factor: tuple[float, float]
-    """By which a thing's size differs from the usual one."""
-    tallest_m: float
-    surfaces: int
-    """How many woods or floors there are."""
-    walls: int
-    middle_m: tuple[tuple[float, float], tuple[float, float]]
-    """Spans of x and y in which the layout's middle lies."""
-    ground_m: tuple[tuple[float, float], tuple[float, float]]
-    """Spans of x and y that things may stand on."""
-    pitch_deg: tuple[float, float]
-    focal_mm: tuple[float, float]
-    away_m: tuple[float, float]
-    """Nearest and farthest camera."""
-    inside_m: tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
-    """Spans of x, y and z in which the camera is."""
-    clutter: tuple[int, int]
-    """Fewest and most pieces."""
-
-
-def _small_size(kind: str, _colour: str) -> tuple[float, float, float]:
-    return SMALL_THINGS[kind].size_m
-
-
-_EDGE, _WALL = 0.03, 0.15
-_HALF_WIDTH, _HALF_DEPTH = ROOM_WIDTH_M / 2, ROOM_DEPTH_M / 2
-STAGES = {
-    "desk": Stage(
-        spacing=DESK,
-        kinds=tuple(SMALL_THINGS),
-        background=(),
-        colours=tuple(COLOURS),
-        usual=_small_size,
-        factor=(0.9, 1.25),
-        tallest_m=0.6,
-        surfaces=len(desk.WOODS),
-        walls=len(desk.WALLS),
-        middle_m=((-0.2, 0.2), (0.5, 0.75)),
-        ground_m=((_EDGE - DESK_WIDTH_M / 2, DESK_WIDTH_M / 2 - _EDGE), (_EDGE, DESK_DEPTH_M - _EDGE)),
-        pitch_deg=(-52.0, -30.0),
-        focal_mm=(30.0, 42.0),
-        away_m=(0.36, 1.7),
-        inside_m=((-2.4, 2.4), (-2.2, 2.1), (0.1, 1.7)),
-        clutter=(2, 4),
-    ),
-    "room": Stage(
-        spacing=ROOM,
-        kinds=(*COLOURED, *PLAIN),
-        background=BACKGROUND_ONLY,
-        colours=PIECE_COLOURS,
-        usual=usual_size,
-        factor=(0.9, 1.1),
-        tallest_m=2.2,
-        surfaces=len(room_shell.FLOORS),
-        walls=len(room_shell.WALLS),
-        middle_m=((-0.7, 0.7), (0.3, 1.6)),
-        ground_m=((_WALL - _HALF_WIDTH, _HALF_WIDTH - _WALL), (_WALL - _HALF_DEPTH, _HALF_DEPTH - _WALL)),
-        pitch_deg=(-34.0, -16.0),
-        focal_mm=(20.0, 27.0),
-        away_m=(1.6, 6.0),
-        inside_m=((0.2 - _HALF_WIDTH, _HALF_WIDTH - 0.2), (0.2 - _HALF_DEPTH, _HALF_DEPTH - 0.2), (1.0, ROOM_HEIGHT_M - 0.2)),
-        clutter=(2, 4),
-    ),
-}
-
-
-@dataclass(frozen=True, kw_only=True)
 class LayoutPlan:
-    """A scene: its frame, and the picture of each placement in the order of :data:`KINDS`, at some size."""
+    """A scene at some size: its frame and the picture of each placement.
+
+    Pictures stand in the order of :data:`~deixis.benchmarks.spacenum.placing.KINDS`.
+    """
 
     scale: str
     frame: AnchorFrame
@@ -197,32 +103,41 @@ def _drawn_plan(rng: np.random.Generator, scale: str) -> LayoutPlan | None:
     if layout is None or max(box.high[2] for box in layout.placements) * stage.spacing.step_m > stage.tallest_m:
         return None
     frame = _laid(rng, stage, layout, yaw)
-    named = list(zip(ROLES, kinds, colours, strict=False))
-    placements = [
+    placements = _placements(list(zip(ROLES, kinds, colours, strict=False)), layout, frame, stage, quarters)
+    standing = [*placements[0][:2], *(things[2] for things in placements)]
+    if not _on_ground(standing, stage):
+        return None
+    eye = framing(rng, stage, standing)
+    if eye is None:
+        return None
+    clutter = _clutter(rng, stage, eye, standing, list(zip(left, colours[3:], strict=False)))
+    if clutter is None:
+        return None
+    first = LayoutImage(setting=_setting(rng, scale), eye=eye, things=(), pixels=_LOOK)
+    pictures = tuple(replace(first, things=(*things, *clutter)) for things in placements)
+    return LayoutPlan(scale=scale, frame=frame, layout=layout, pictures=pictures)
+
+
+def _placements(
+    named: Sequence[tuple[str, str, str]], layout: Layout, frame: AnchorFrame, stage: Stage, quarters: int
+) -> list[tuple[Thing, ...]]:
+    """Anchors and target of each placement; ``named`` has the role, kind and colour of each."""
+    return [
         tuple(
             _thing(*who, box, frame, stage.spacing.step_m, quarters)
             for who, box in zip(named, (layout.anchor_a, layout.anchor_b, target), strict=True)
         )
         for target in layout.placements
     ]
-    standing = [*placements[0][:2], *(things[2] for things in placements)]
-    if not _on_ground(standing, stage):
-        return None
-    eye = _framing(rng, stage, standing)
-    if eye is None:
-        return None
-    clutter = _clutter(rng, stage, eye, standing, list(zip(left, colours[3:], strict=False)))
-    if clutter is None:
-        return None
-    setting = Setting(
+
+
+def _setting(rng: np.random.Generator, scale: str) -> Setting:
+    return Setting(
         scale=scale,
-        surface=int(rng.integers(stage.surfaces)),
-        wall=int(rng.integers(stage.walls)),
+        surface=int(rng.integers(STAGES[scale].surfaces)),
+        wall=int(rng.integers(STAGES[scale].walls)),
         brightness=round(float(rng.uniform(0.85, 1.1)), 3),
     )
-    first = LayoutImage(setting=setting, eye=eye, things=(), pixels=_LOOK)
-    pictures = tuple(replace(first, things=(*things, *clutter)) for things in placements)
-    return LayoutPlan(scale=scale, frame=frame, layout=layout, pictures=pictures)
 
 
 def _shuffled(rng: np.random.Generator, names: Sequence[str]) -> list[str]:
@@ -263,57 +178,6 @@ def _on_ground(things: Sequence[Thing], stage: Stage) -> bool:
     return all(low <= corners[:, k].min() and corners[:, k].max() <= high for k, (low, high) in enumerate(stage.ground_m))
 
 
-def _framing(rng: np.random.Generator, stage: Stage, things: Sequence[Thing]) -> Eye | None:
-    """A camera that has all things inside the picture, from as near as it can or up to a fifth farther."""
-    corners = np.concatenate([thing.corners for thing in things])
-    yaw, pitch = (round(float(rng.uniform(*span)), 2) for span in (_YAW_DEG, stage.pitch_deg))
-    focal, farther = round(float(rng.uniform(*stage.focal_mm)), 2), float(rng.uniform(1.0, 1.2))
-    aside = rng.uniform(-_ASIDE, _ASIDE, 2)
-    for away in np.arange(*stage.away_m, stage.away_m[0] / 20):
-        eye = _aimed(corners, yaw, pitch, focal, float(away))
-        if eye is None or not _inside(corners, eye):
-            continue
-        eye = _aimed(corners, yaw, pitch, focal, float(away) * farther) or eye
-        turned = _shifted(eye, float(away), aside)
-        eye = turned if _inside(corners, turned) else eye
-        within = all(low < value < high for value, (low, high) in zip(eye.position_m, stage.inside_m, strict=True))
-        return eye if within else None
-    return None
-
-
-def _aimed(corners: Float[np.ndarray, "n xyz"], yaw: float, pitch: float, focal: float, away: float) -> Eye | None:
-    """The camera at this distance from the middle of the corners that has their outline in the middle of the picture."""
-    eye = Eye(position_m=(0.0, 0.0, 0.0), yaw_deg=yaw, pitch_deg=pitch, focal_mm=focal)
-    middle = (corners.min(axis=0) + corners.max(axis=0)) / 2
-    eye = _at(eye, middle - eye.view(1).axes[2] * away)
-    for _ in range(3):
-        if not (eye.coordinates(corners)[:, 2] > _NEAREST_M).all():
-            return None
-        points = eye.view(1).project(corners)
-        eye = _shifted(eye, away, (points.min(axis=0) + points.max(axis=0)) / 2 - 0.5)
-    return eye
-
-
-def _shifted(eye: Eye, away: float, by: Float[np.ndarray, "2"]) -> Eye:
-    """The camera moved so that what it shows at this depth moves by minus ``by`` (in widths of the picture, right and down)."""
-    view = eye.view(1)
-    right, up, _ = view.axes
-    scale = 2 * view.half_width * away
-    return _at(eye, np.array(eye.position_m) + (right * by[0] - up * by[1]) * scale)
-
-
-def _at(eye: Eye, position: Float[np.ndarray, "3"]) -> Eye:
-    x, y, z = (round(float(value), 4) for value in position)
-    return replace(eye, position_m=(x, y, z))
-
-
-def _inside(corners: Float[np.ndarray, "n xyz"], eye: Eye) -> bool:
-    if not (eye.coordinates(corners)[:, 2] > _NEAREST_M).all():
-        return False
-    points = eye.view(1).project(corners)
-    return bool((points > _MARGIN).all() and (points < 1 - _MARGIN).all())
-
-
 def _clutter(
     rng: np.random.Generator, stage: Stage, eye: Eye, standing: Sequence[Thing], left: Sequence[tuple[str, str]]
 ) -> tuple[Thing, ...] | None:
@@ -335,7 +199,7 @@ def _clutter(
         )
         outline = _footprint(thing)
         clear = not any(footprints_overlap(outline, other) for other in taken)
-        if clear and _on_ground([thing], stage) and _inside(thing.corners, eye):
+        if clear and _on_ground([thing], stage) and inside(thing.corners, eye):
             found.append(thing)
             taken.append(_footprint(thing, stage.spacing.gap * stage.spacing.step_m))
             if len(found) == n:
@@ -365,16 +229,3 @@ def _told_apart(seen: Sequence[dict[str, Seen]]) -> bool:
         if (one.column - other.column) ** 2 + (one.row - other.row) ** 2 < LEAST_SHIFT**2:
             return False
     return all(max(a.area / b.area, b.area / a.area) >= LEAST_GROWTH for a, b in ((right, resized), (moved, both)))
-
-
-__all__ = [
-    "KINDS",
-    "LEAST_AREA",
-    "LEAST_GROWTH",
-    "LEAST_SHARE",
-    "LEAST_SHIFT",
-    "STAGES",
-    "LayoutError",
-    "LayoutPlan",
-    "layout_plan",
-]
