@@ -1,6 +1,5 @@
 """Recorder: from the items of one shard to the shard on disk."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -23,6 +22,9 @@ from deixis.hooks import SITES, AttentionWatch, Seen, Watch
 from deixis.models import VLM
 from deixis.models.features import VisionFeatures
 from deixis.models.lengths import PromptLengths
+
+SHARED = 0.25
+"""Pictures that items have seen before, as a share of all they show, from which features are kept."""
 
 
 class Recorder:
@@ -147,13 +149,16 @@ class Recorder:
 def shares_pictures(vlm: VLM, items: Items, watch: Watch, attention: AttentionWatch | None) -> bool:
     """Whether pictures go through the vision tower once for all the items that show them.
 
-    Not where the tower itself is watched, which has to run for every item then.
+    That is where it saves a good part of the tower's work (:data:`SHARED`), as each picture is prepared once more for it. Not
+    where the tower itself is watched, which has to run for every item then.
     """
     tower = any(SITES[site].vision for site in watch.sites)
     if attention is not None:
         tower |= attention.plan.vision or attention.plan.spread
-    shown = Counter(image.sha256 for item in items for image in item.images) if vlm.family.vision_cache and not tower else {}
-    return any(times > 1 for times in shown.values())
+    if tower or not vlm.family.vision_cache:
+        return False
+    shown = [image.sha256 for item in items for image in item.images]
+    return bool(shown) and len(shown) - len(set(shown)) >= SHARED * len(shown)
 
 
 def wants_logits(settings: Mapping[str, Any]) -> bool:

@@ -122,6 +122,8 @@ def test_where_the_tower_is_watched_every_item_runs_it(shared: Items):
     assert shares_pictures(vlm, shared, resid, None)
     assert not shares_pictures(vlm, shared, tower, None)
     assert not shares_pictures(vlm, shared[:3], resid, None)  # each picture once
+    assert shares_pictures(vlm, shared[:4], resid, None)  # one of four has been seen before
+    assert not shares_pictures(vlm, Items([*shared[:4], toy_item(4, id="toy/other")]), resid, None)  # one of five
     assert shares_pictures(vlm, shared, resid, AttentionWatch(vlm, AttentionPlan(spread=False)))
     assert not shares_pictures(vlm, shared, resid, AttentionWatch(vlm, AttentionPlan(vision=True, spread=False)))
     assert not shares_pictures(vlm, shared, resid, AttentionWatch(vlm, AttentionPlan()))
