@@ -49,7 +49,7 @@ GATHERED, COMPARED = 2, 4
 STAGES = {
     "match": Stage("match", 600, 64, 1.5e-3, 0.1),
     "pitch": Stage("pitch", 1200, 48, 2e-3, 0.1),
-    "space": Stage("space", 2000, 32, 1.2e-3),
+    "space": Stage("space", 1400, 32, 1.2e-3),
 }
 
 
