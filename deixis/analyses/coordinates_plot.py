@@ -13,12 +13,15 @@ if TYPE_CHECKING:
 _PREFIX = "true_"
 
 
-def plot_coordinates(points: "pd.DataFrame", ax: "Axes | None" = None) -> "Axes":
+def plot_coordinates(
+    points: "pd.DataFrame", ax: "Axes | None" = None, *, where: tuple[str, str] = ("sideways", "away from the viewer")
+) -> "Axes":
     """A line from each true point to the decoded one; the first axis sideways, the second away from the viewer, who is below.
 
     Args:
         points: Of :meth:`Coordinates.points`; items of a group (the questions about a scene) are drawn as their mean.
         ax: Drawn on; None for a new figure.
+        where: What the two directions are, for the labels.
 
     Raises:
         ValueError: Fewer than two axes, or no row.
@@ -34,8 +37,8 @@ def plot_coordinates(points: "pd.DataFrame", ax: "Axes | None" = None) -> "Axes"
     ax.plot(*np.stack([start, end]).transpose(2, 0, 1), color=MUTED, linewidth=0.8, alpha=0.6, zorder=1)
     ax.scatter(*end.T, s=22, color=SERIES[0], label="decoded", zorder=3)
     ax.scatter(*start.T, s=26, facecolors="white", edgecolors="#333333", linewidths=1.0, label="true", zorder=2)
-    ax.set_xlabel(f"{_words(across)} (sideways)")
-    ax.set_ylabel(f"{_words(away)} (away from the viewer)")
+    for label, name, direction in zip((ax.set_xlabel, ax.set_ylabel), (across, away), where, strict=True):
+        label(f"{_words(name)} ({direction})")
     ax.legend(frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return ax
 

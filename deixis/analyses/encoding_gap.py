@@ -112,6 +112,13 @@ class EncodingGap:
         return plot_encoding_gap(self.to_frame(), ax)
 
 
+def no_gap() -> EncodingGap:
+    """The gap of no model: where there is nothing that the verdicts are about."""
+    import pandas as pd
+
+    return EncodingGap(Thresholds(), pd.DataFrame(columns=list(COLUMNS)))
+
+
 def encoding_gap(
     runs: "Sequence[Run]",
     patches: "Sequence[PatchSweep] | PatchSweep | None" = None,

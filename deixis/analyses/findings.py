@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deixis.analyses.encoding_gap import EncodingGap
     from deixis.analyses.layer_sweep import LayerSweep
     from deixis.analyses.patch_sweep import PatchSweep
+    from deixis.analyses.spacenum_inside import SpaceNumInside
     from deixis.analyses.steer_sweep import SteerSweep
     from deixis.benchmarks import Items
     from deixis.models import VLM
@@ -73,6 +74,8 @@ class Findings:
     """Patch sweeps of these models, which the gap rests on too."""
     steers: "tuple[SteerSweep, ...]" = ()
     """Steering of these models."""
+    inside: "Mapping[str, SpaceNumInside]" = field(default_factory=dict)
+    """Of models with a run of SpaceNum's items, by model: no other analysis here is made of these runs."""
 
     @property
     def models(self) -> list[str]:
@@ -105,17 +108,19 @@ def find(
     Raises:
         ValueError: No run, or two runs of one model.
     """
-    import pandas as pd
-
     from deixis.analyses.behaviour import term_behaviour
-    from deixis.analyses.encoding_gap import encoding_gap
+    from deixis.analyses.encoding_gap import encoding_gap, no_gap
+    from deixis.analyses.spacenum_inside import is_spacenum
     from deixis.probes.power import told_of_few
 
     _check_distinct(runs)
-    reference = _reference(runs, reference)
+    everyone, others = runs, beside or {}
+    numbers = [run for run in runs if is_spacenum(run)]
+    runs = [run for run in runs if run not in numbers]
+    reference = _reference(runs, reference) if runs else None
     with told_of_few() as warned:
         say("probing the layers")
-        others = beside or {}
+        inside = _insides(numbers, others)
         swept = [_sweeps(run, others.get(run.settings["model"], Beside()).untrained) for run in runs]
         decoupled = [_sweeps(one.decoupled, one.decoupled_untrained) for one in others.values() if one.decoupled is not None]
         apart = [sweep for found, _ in decoupled for sweep in found]
@@ -125,16 +130,16 @@ def find(
         say("comparing the answers")
         behaviours = [term_behaviour(run, reference=reference) for run in runs]
         say("weighing encoding against use")
-        gap = encoding_gap(list(runs), patches=list(patches) or None)
+        gap = encoding_gap(list(runs), patches=list(patches) or None) if runs else no_gap()
     return Findings(
-        runs=tuple(runs),
+        runs=tuple(everyone),
         sweeps=_joined([sweep.to_frame() for sweep in sweeps]),
         best=_joined([best_rows(sweep) for sweep in sweeps]),
         without_sweep=tuple(reason for _, refused in swept + decoupled for reason in refused),
         lens=_joined(lenses),
         without_lens=without_lens,
-        distributions=pd.concat([b.to_frame() for b in behaviours], ignore_index=True),
-        scores=pd.concat([b.scores() for b in behaviours], ignore_index=True),
+        distributions=_joined([b.to_frame() for b in behaviours]),
+        scores=_joined([b.scores() for b in behaviours]),
         reference=None if reference is None else str(reference),
         gap=gap,
         vlms=vlms or {},
@@ -144,7 +149,15 @@ def find(
         decoupled=_joined([sweep.to_frame() for sweep in apart]) if apart else None,
         decoupled_best=_joined([best_rows(sweep) for sweep in apart]) if apart else None,
         warned=tuple(warned),
+        inside=inside,
     )
+
+
+def _insides(runs: Sequence["Run"], beside: Mapping[str, Beside]) -> "dict[str, SpaceNumInside]":
+    from deixis.analyses.spacenum_inside import spacenum_inside
+
+    names = [str(run.settings["model"]) for run in runs]
+    return {n: spacenum_inside(run, beside.get(n, Beside()).untrained) for n, run in zip(names, runs, strict=True)}
 
 
 def lens_of_terms(frame: "pd.DataFrame", items: "Items") -> "pd.DataFrame":

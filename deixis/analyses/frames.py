@@ -248,8 +248,8 @@ _UNIQUE = ("unique", "unique_low", "unique_high", "unique_p")
 def _split(name: str, held: Layers) -> tuple[Float[np.ndarray, "axis item"], Float[np.ndarray, "other_axis item"]]:
     """The coordinates of a frame, and those of the other one."""
     size = len(FRAMES["allocentric"])
-    halves = held.targets[:size], held.targets[size:]
-    return halves if name == "allocentric" else halves[::-1]
+    anchors, camera = held.targets[:size], held.targets[size:]
+    return (anchors, camera) if name == "allocentric" else (camera, anchors)
 
 
 def _p_value(score: float, exchanged: Float[np.ndarray, " exchange"]) -> float:

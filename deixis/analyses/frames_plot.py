@@ -49,6 +49,8 @@ def plot_answer_frame(frame: "pd.DataFrame", ax: "Axes | None" = None) -> "Axes"
         frame: Of :meth:`AnswerFrame.to_frame`; several of them concatenated give a row for each model, map and scale.
         ax: Drawn on; None for a new figure.
     """
+    from matplotlib.ticker import MaxNLocator
+
     names = [f"{model}, {items}" for model, items in zip(frame["model"], frame["items"], strict=True)]
     order = list(dict.fromkeys(names))
     ax = axes(ax, 5.0, 0.9 + 0.5 * len(order))
@@ -64,6 +66,7 @@ def plot_answer_frame(frame: "pd.DataFrame", ax: "Axes | None" = None) -> "Axes"
     ax.set_yticks([-k for k in range(len(order))], order)
     ax.set_ylim(-len(order) + 0.5, 0.6)
     ax.set_xlabel("weight in the log-odds between the two places")
+    ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.tick_params(axis="y", length=0)
     ax.legend(frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return ax

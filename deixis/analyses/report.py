@@ -28,6 +28,12 @@ _OBSERVED = (
     "Used means that the model's own distribution over the answers on offer moves with the target. It is evidence from "
     "observation: no layer was edited."
 )
+_NUMBERS = (
+    "A probe's score says that a quantity can be decoded from a layer. It does not say that the model uses it.",
+    "Scenes are never split between training and test: all questions about a room or a layout are on one side.",
+    "A constant letter is right as often as that letter is. An accuracy that is no higher says nothing about space.",
+    "The anchors' frame lies at any angle to the camera, so that a place in one says next to nothing about that in the other.",
+)
 _PATCHED = (
     "Used means that the model's own distribution over the answers on offer moves with the target, and, for models that were "
     "patched, that a near scene's object tokens move a far scene's answer. Where the two disagree the verdict is undecided."
@@ -101,35 +107,53 @@ def render(findings: Findings) -> str:
     # Model names and answers come from outside: everything is escaped unless it is Markup.
     environment = Environment(loader=PackageLoader("deixis.analyses"), autoescape=True, undefined=StrictUndefined)
     css = environment.loader.get_source(environment, "report.css")[0] if environment.loader else ""
-    grids: dict[str, Grid] = {
-        "gap": gap_grid(findings.gap.to_frame()),
-        "evidence": evidence_grid(findings.gap.to_frame()),
-        "best": best_grid(findings.best),
-        "scores": scores_grid(findings.scores),
-    }
+    terms = [run for run in findings.runs if run.settings["model"] not in findings.inside]
+    grids: dict[str, Grid] = _grids(findings) if terms else {}
     return environment.get_template("report.html").render(
         css=Markup(css),  # noqa: S704 - a file of this package
         version=__version__,
         made=datetime.now(UTC).strftime("%Y-%m-%d"),
         models=findings.models,
-        conclusions={name: findings.gap.conclusion(name) for name in findings.models},
+        about_terms=bool(terms),
+        conclusions=conclusions(findings),
         sweep_panels=sweep_panels(findings.sweeps),
         without_sweep=findings.without_sweep,
         lens_panels=lens_panels(findings.lens),
         without_lens=findings.without_lens,
-        behaviour_panels=behaviour_panels(findings.distributions),
+        behaviour_panels=behaviour_panels(findings.distributions) if terms else [],
         reference=findings.reference,
         language_name=language_name,
         sections=sections(findings),
-        scenes=example_scenes(findings.runs),
+        scenes=example_scenes(terms) if terms else [],
         cards=[{"name": run.settings["model"], "facts": run_facts(run)} for run in findings.runs],
-        notes=(
-            *((_SYNTHETIC,) if findings.reference == "synthetic" else ()),
-            _PATCHED if findings.patches else _OBSERVED,
-            *_NOTES,
-        ),
+        notes=_notes(findings, bool(terms)),
         **grids,
     )
+
+
+def _grids(findings: Findings) -> dict[str, Grid]:
+    return {
+        "gap": gap_grid(findings.gap.to_frame()),
+        "evidence": evidence_grid(findings.gap.to_frame()),
+        "best": best_grid(findings.best),
+        "scores": scores_grid(findings.scores),
+    }
+
+
+def conclusions(findings: Findings) -> dict[str, str]:
+    """Each model's main results in plain words."""
+    from deixis.analyses.report_spacenum import conclusion
+
+    told = {name: conclusion(inside) for name, inside in findings.inside.items()}
+    return {name: told[name] if name in told else findings.gap.conclusion(name) for name in findings.models}
+
+
+def _notes(findings: Findings, about_terms: bool) -> tuple[str, ...]:
+    numbers = _NUMBERS if findings.inside else ()
+    if not about_terms:
+        return numbers
+    synthetic = (_SYNTHETIC,) if findings.reference == "synthetic" else ()
+    return tuple(dict.fromkeys((*synthetic, _PATCHED if findings.patches else _OBSERVED, *_NOTES, *numbers)))
 
 
 def run_facts(run: "Run") -> dict[str, str]:

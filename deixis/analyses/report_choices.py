@@ -105,7 +105,10 @@ def _in_percent(frame: "pd.DataFrame", *names: str) -> dict[str, Any]:
 def _table_grid(scores: SpaceNumScores) -> Grid:
     frame = _real(scores.to_frame())
     frame = frame[(frame["n"] > 0) & frame["key"].isin([*(column.key for column in COLUMNS), AVERAGE])]
-    says = [f"{row['top_letter']} {100 * row['top_share']:.0f}" if row["top_letter"] else "" for row in frame.to_dict("records")]
+    says = [
+        f"{letter} {100 * share:.0f}" if isinstance(letter, str) else ""
+        for letter, share in zip(frame["top_letter"], frame["top_share"], strict=True)
+    ]
     frame = frame.assign(
         **_in_percent(frame, "accuracy", "chance", "majority", "unreadable"),
         interval=_spans(frame),

@@ -105,10 +105,10 @@ def _caption(item: "Item") -> str:
     return f"{figure}, {distance:.2f} m away" if distance is not None else figure
 
 
-def data_address(image: "ImageHandle") -> str:
-    """The picture inside the page, at most 384 pixels wide or high, as JPEG."""
+def data_address(image: "ImageHandle", pixels: int = _PIXELS) -> str:
+    """The picture inside the page, at most 384 pixels wide or high (or as many as are asked for), as JPEG."""
     picture = image.load()
-    picture.thumbnail((_PIXELS, _PIXELS))
+    picture.thumbnail((pixels, pixels))
     file = io.BytesIO()
     picture.save(file, "JPEG", quality=88)
     return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"

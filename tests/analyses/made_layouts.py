@@ -72,6 +72,7 @@ def _item(number: int, made: Made, name: str, condition: str, rng: np.random.Gen
     targets = dict(
         zip(("x_m", "y_m", "z_m", "camera_x_m", "camera_y_m", "camera_z_m"), map(float, (*middle, *camera)), strict=True)
     )
+    targets["size_m"] = max(high - low for low, high in zip(*made.boxes[0]["target"], strict=True))
     suffix = "" if condition == "real" else f"+{condition}"
     return Item(
         id=f"made/{number}/layout-space2num/{name}{suffix}",
