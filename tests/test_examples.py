@@ -32,3 +32,13 @@ def test_the_example_of_decoupled_scenes_makes_its_table_and_sheet(tmp_path: Pat
     assert table.loc["camera_focal", "pearson"] > 0.7
     example.contact_sheet(items, tmp_path / "sheet.jpg")
     assert (tmp_path / "sheet.jpg").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_the_spacenum_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    import_module("examples.spacenum").main(tmp_path, n=20)
+    shown = capsys.readouterr().out
+    assert "rotate U/D" in shown
+    assert "signed_magnitude is decoded best at resid layer" in shown
+    assert "AnswerFrame('pico-space'" in shown
+    assert (tmp_path / "report.html").stat().st_size > 50_000

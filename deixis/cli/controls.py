@@ -5,10 +5,14 @@ from typing import TYPE_CHECKING
 from deixis.console import is_watched, note
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deixis.activations import Run
 
 
-def recorded_controls(run: "Run", role: str, target: str) -> "dict[str, Run]":
+def recorded_controls(
+    run: "Run", role: str, target: str, task: str | None = None, where: "Mapping[str, str] | None" = None
+) -> "dict[str, Run]":
     """The run's real items through the untrained model, and with a blank picture if the run has none; kept beside the run.
 
     Raises:
@@ -18,7 +22,7 @@ def recorded_controls(run: "Run", role: str, target: str) -> "dict[str, Run]":
     from deixis.analyses.probe_data import choose_items
 
     vlm = dx.load(run.settings["model"])
-    chosen = choose_items(run, target, groups="scene", types="figure", condition="real", task=None)
+    chosen = choose_items(run, target, groups="scene", types="figure", condition="real", task=task, where=where)
     ids = set(chosen.ids)
     items = run.items.filter(lambda item: item.id in ids)
     kept = {"sites": run.sites, "roles": (role,), "answers": False, "progress": is_watched()}

@@ -29,6 +29,11 @@ def probe(
         ),
     ] = "default",
     language: Annotated[str | None, typer.Option(help="A language's code, or 'each'.", show_default=False)] = None,
+    task: Annotated[str | None, typer.Option(help="Of the items, where there are several.", show_default=False)] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(help="Groups of the items: 'column=rotate U/D' or 'scale=desk,map=2D'.", show_default=False),
+    ] = None,
     out: Written = None,
 ) -> Outcome:
     """Decode a target from every layer, beside everything that could have given the score as well."""
@@ -37,11 +42,12 @@ def probe(
     from deixis.probes.power import told_of_few
 
     opened = dx.open_run(run)
-    beside: dict[str, Any] = recorded_controls(opened, role, target) if controls == "all" else {}
+    taken = {"task": task, "where": _groups(where)}
+    beside: dict[str, Any] = recorded_controls(opened, role, target, **taken) if controls == "all" else {}
     asked = controls if controls in ("default", "all") else tuple(listed(controls))
     with told_of_few() as warned:
         sweep = dx.layer_sweep(
-            opened, target, role=role, site=site, controls=asked, language=language, progress=is_watched(), **beside
+            opened, target, role=role, site=site, controls=asked, language=language, progress=is_watched(), **taken, **beside
         )
     frame = sweep.to_frame()
     best = [sweep.best(language=spoken) for spoken in dict.fromkeys(frame["language"])]
@@ -51,6 +57,15 @@ def probe(
         (_curve(frame, best[0].metric), "", *(f"{one}." for one in best), *(f"Note: {one}" for one in warned)),
         {"rows": records(frame), "best": records(best[0].to_frame())[0], "warnings": warned},
     )
+
+
+def _groups(text: str | None) -> dict[str, str]:
+    """Names and values of ``name=value,name=value``."""
+    pairs = [part.partition("=") for part in listed(text or "")]
+    for name, mark, value in pairs:
+        if not (name and mark and value):
+            raise typer.BadParameter(f"--where has {name + mark + value!r}; write name=value, such as 'column=rotate U/D'.")
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 _WORDS = {"r2": "R2", "balanced_accuracy": "accuracy"}

@@ -176,6 +176,24 @@ def test_the_demo_table_is_accuracy_in_percent(findings):
         assert row["chance"] == 25.0
 
 
+def test_probe_takes_the_items_of_a_task_and_of_a_group(findings):
+    from typer.testing import CliRunner
+
+    from deixis.cli import app
+
+    folder = str(findings.runs[0].path)
+    asked = ["probe", folder, "--target", "magnitude", "--controls", "permutation", "--json"]
+    found = CliRunner().invoke(app, [*asked, "--task", "transition-space2num", "--where", "column=rotate U/D"])
+    assert found.exit_code == 0, found.output
+    assert '"n_groups": 10' in found.stdout
+    other = CliRunner().invoke(app, [*asked, "--task", "transition-space2num", "--where", "column=move F/B"])
+    assert other.exit_code == 2
+    assert "no items with column='move F/B'" in " ".join(other.output.split())
+    bad = CliRunner().invoke(app, [*asked, "--where", "column"])
+    assert bad.exit_code != 0
+    assert "write name=value" in bad.output
+
+
 def test_the_demo_of_an_unknown_benchmark_is_a_usage_error(tmp_path: Path):
     from typer.testing import CliRunner
 
