@@ -61,13 +61,13 @@ def test_what_the_other_frame_explains_is_not_unique():
 
 
 def test_the_frames_of_made_layouts_are_nearly_independent():
-    found = frame_sweep(holding(n=300, layers=(0,)), n_permutations=0, n_bootstrap=0)
+    found = frame_sweep(holding(n=200, layers=(0,)), n_permutations=0, n_bootstrap=0)
     table = found.correlations()
     assert len(table) == 4
     assert table["r"].abs().max() < 0.25
     assert (found.to_frame()["from_other"] < 0.15).all()
     first = found.correlations().iloc[0]
-    items = made_layouts(300)
+    items = made_layouts(200)
     x, across = (np.array([item.targets[name] for item in items]) for name in (first["allocentric"], first["egocentric"]))
     assert first["r"] == pytest.approx(np.corrcoef(x, across)[0, 1])
 
@@ -94,8 +94,8 @@ def test_an_untrained_run_is_scored_beside():
 
 def test_intervals_hold_the_score_and_are_wider_for_fewer_scenes():
     wide, narrow = (
-        frame_sweep(holding("allocentric", n=n, layers=(1,), noise=0.3), n_permutations=0, n_bootstrap=30).to_frame().iloc[0]
-        for n in (25, 160)
+        frame_sweep(holding("allocentric", n=n, layers=(1,), noise=0.3), n_permutations=0, n_bootstrap=12).to_frame().iloc[0]
+        for n in (25, 120)
     )
     for row in (wide, narrow):
         assert row["low"] <= row["score"] <= row["high"]
