@@ -144,14 +144,15 @@ class _SurfaceLight:
     """What the hit surfaces send back of direct light, and their albedo for the rest."""
 
     def __init__(self, scene: Scene, tracer: Tracer | NumpyTracer, hits: Hits) -> None:
-        colours = np.array([_mean_colour(m.colour, m.second) for m in tracer.materials], F)
+        colours = np.array([mean_colour(m.colour, m.second) for m in tracer.materials], F)
         emission = np.array([m.emission for m in tracer.materials], F) * F(_GLOW)
         self.albedo = colours[hits.material]
         direct = direct_light(scene, tracer, hits)
         self.fixed = self.albedo * (direct + emission[hits.material])[:, None]
 
 
-def _mean_colour(one: tuple[float, float, float], two: tuple[float, float, float] | None) -> list[float]:
+def mean_colour(one: tuple[float, float, float], two: tuple[float, float, float] | None) -> list[float]:
+    """Of a material, for light that comes from all over its surface."""
     return [(a + b) / 2 for a, b in zip(one, two or one, strict=True)]
 
 

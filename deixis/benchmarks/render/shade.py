@@ -14,7 +14,6 @@ from jaxtyping import Bool, Float, Int, UInt8
 from deixis.benchmarks.render.air import sequence
 from deixis.benchmarks.render.scene import Picture, Scene, View
 from deixis.benchmarks.render.stage import Stage
-from deixis.benchmarks.render.textures import textured
 from deixis.benchmarks.render.trace import F, Hits, dot
 
 _TILE = 4
@@ -64,10 +63,9 @@ def draw(scene: Scene | Stage, view: View, quality: Quality = STANDARD) -> Pictu
 
 class _Shader:
     def __init__(self, stage: Stage, view: View, quality: Quality) -> None:
-        self.scene, self.tracer, self.air = stage.scene, stage.tracer, stage.air
+        self.stage, self.scene, self.tracer, self.air = stage, stage.scene, stage.tracer, stage.air
         self.view, self.quality = view, quality
         self.colours = np.array([m.colour for m in self.tracer.materials], F)
-        self.is_textured = np.array([m.texture is not None for m in self.tracer.materials])
         self.emission = np.array([m.emission for m in self.tracer.materials], F)
         self.position = np.array(view.position, F)
         self.lattice, self.light = self._lattice()
@@ -86,28 +84,12 @@ class _Shader:
         """Linear light towards the camera through pixel coordinates, and what was seen there."""
         direction = self.view.rays(x, y).astype(F)
         hits = self.tracer.first(np.broadcast_to(self.position, direction.shape), direction)
-        albedo = self._albedo(hits)
+        albedo = self.stage.albedo(hits)
         colour = albedo * self._light_at(hits, x, y)
         if self.emission.any():
             colour += albedo * self.emission[hits.material][:, None]
         colour[~hits.found] = F(self.scene.ambient)
         return colour, hits
-
-    def _albedo(self, hits: Hits) -> Float[np.ndarray, "n rgb"]:
-        albedo = self.colours[hits.material]
-        for rows in self._textured_parts(hits):
-            material, number = self.tracer.materials[hits.material[rows[0]]], hits.object[rows[0]]
-            albedo[rows] = textured(material, self.scene.placements[number].inverse(hits.point[rows]))
-        return albedo
-
-    def _textured_parts(self, hits: Hits) -> list[Int[np.ndarray, " k"]]:
-        """Hits on textured surfaces, apart by material and object."""
-        rows = np.flatnonzero(self.is_textured[hits.material] & hits.found)
-        if len(rows) == 0:
-            return []
-        part = hits.material[rows] * len(self.scene.names) + hits.object[rows]
-        order = np.argsort(part, kind="stable")
-        return np.split(rows[order], np.flatnonzero(np.diff(part[order])) + 1)
 
     def _lattice(self) -> tuple[Hits, Light]:
         step = self.quality.lattice
