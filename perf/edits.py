@@ -42,7 +42,7 @@ def main() -> None:
     rounds = options.rounds or (2 if options.quick else 7)
     layers = 3 if options.quick else 12
     found = []
-    for name, vlm, n in (("pico", dx.load("pico"), 4), (f"{layers} layers of width 512", model(layers), 2)):
+    for name, vlm, n in (("pico", dx.load("pico"), 4), (f"{layers} layers of width 512", model(layers), 1)):
         pairs = dx.near_far_pairs(languages=("en",), n=n, size=256, seed=1)
         passes = patch_sweep(vlm, pairs, roles=ROLES, batch_size=BATCH).logits.passes
         needed = bare(vlm, pairs, passes)
