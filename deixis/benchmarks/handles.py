@@ -20,6 +20,7 @@ HANDLES = {
     "room": "deixis.benchmarks.spacenum.rooms:RoomImage",
     "layout": "deixis.benchmarks.spacenum.layout_picture:LayoutImage",
     "abstract_layout": "deixis.benchmarks.spacenum.abstractions:AbstractLayout",
+    "blender": "deixis.benchmarks.blender_pictures:BlenderImage",
 }
 """Where each class is, by its name in ``items.jsonl``. Loaded when a picture of the class is made again."""
 

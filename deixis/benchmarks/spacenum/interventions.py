@@ -13,8 +13,9 @@ from decimal import Decimal
 from typing import Any
 
 from deixis.benchmarks.conditions import Condition
-from deixis.benchmarks.images import ImageHandle
+from deixis.benchmarks.images import FileImage, ImageHandle
 from deixis.benchmarks.items import Item, Items
+from deixis.benchmarks.render.blender import SAMPLES, check_samples
 from deixis.benchmarks.spacenum.anchored import AnchoredImage
 from deixis.benchmarks.spacenum.number_words import spelled
 from deixis.benchmarks.spacenum.numbers_in_text import Number, in_centimetres, numbers_in, with_numbers
@@ -101,6 +102,24 @@ def as_boxes_3d(items: Items) -> Items:
     return items.with_condition("as_boxes_3d")
 
 
+def blender(items: Items, samples: int = SAMPLES) -> Items:
+    """The same scenes drawn by Blender's Cycles, whatever lies over them; boxes and everything else stay true.
+
+    Pictures are drawn when they are first looked at, and it is then that Blender must be there
+    (:func:`~deixis.benchmarks.render.blender.blender_python`).
+
+    Args:
+        items: Of the memory game or SpaceNum.
+        samples: Light paths per pixel, 1 to 4096.
+
+    Raises:
+        ValueError: An item's pictures are no scenes that this library draws, or ``samples`` is out of range.
+    """
+    check_samples(samples)
+    drawn = items.with_condition("blender")
+    return Items(replace(item, images=tuple(_sampled(image, samples) for image in item.images)) for item in drawn)
+
+
 def rotational_equivalent(items: Items) -> Items:
     """Turns the other way round: rotate left by 20 degrees becomes rotate right by 340 degrees, in prompt and options.
 
@@ -128,6 +147,28 @@ def _each(change: Callable[[Item], Item]) -> Callable[[Sequence[Item], int], lis
 
 def _anchored(item: Item) -> Item:
     return replace(item, images=tuple(AnchoredImage(source=image) for image in item.images))
+
+
+def _through_blender(item: Item) -> Item:
+    from deixis.benchmarks.blender_pictures import BlenderImage
+
+    def within(image: ImageHandle) -> ImageHandle:
+        source = getattr(image, "source", None)
+        if isinstance(source, ImageHandle):
+            return replace(image, source=within(source))  # pyright: ignore[reportArgumentType]
+        try:
+            return BlenderImage(source=image)
+        except ValueError as error:
+            raise ValueError(f"item {item.id!r}: {error}") from error
+
+    return replace(item, images=tuple(within(image) for image in item.images))
+
+
+def _sampled(image: Any, samples: int) -> ImageHandle:
+    """The picture with another number of samples, where one below what lies over it has some."""
+    if hasattr(image, "samples"):
+        return replace(image, samples=samples)
+    return replace(image, source=_sampled(image.source, samples))
 
 
 def _in_words(item: Item) -> Item:
@@ -208,11 +249,31 @@ def _layout_pictures(name: str, change: Callable[[Any], ImageHandle]) -> Callabl
         if not isinstance(image, LayoutImage):
             raise ValueError(
                 f"item {item.id!r} has a picture that is no drawn layout, and {name} needs to know what stands where; "
-                "take items of dx.spacenum('layout')."
+                "take items of dx.spacenum('layout'), or a folder of them."
             )
         return change(image)
 
-    return lambda item: replace(item, images=tuple(within(image, item) for image in item.images))
+    return lambda item: replace(item, images=tuple(within(image, item) for image in _drawn_again(item)))
+
+
+def _drawn_again(item: Item) -> tuple[ImageHandle, ...]:
+    """The item's pictures; of a layout that was read from a folder, what its facts say that they show.
+
+    Only where the files are the layout as it was drawn: what another condition made of a picture could not be told from facts.
+    """
+    from deixis.benchmarks.conditions import known_conditions
+    from deixis.benchmarks.spacenum.layout_picture import layout_of
+
+    shown, table = item.facts.get("shown"), known_conditions()
+    changed = [part for part in item.condition.split("+") if part != "real" and not (part in table and table[part].of_words)]
+    if changed or not isinstance(shown, list | tuple) or len(shown) != len(item.images):
+        return item.images
+    if not all(isinstance(image, FileImage) for image in item.images):
+        return item.images
+    try:
+        return tuple(layout_of(item.facts, kind, image.size[0]) for kind, image in zip(shown, item.images, strict=True))
+    except (KeyError, TypeError, ValueError):
+        return item.images  # facts of some other kind, which say nothing of a layout
 
 
 def _redrawn(name: str, change: Callable[[Any], ImageHandle]) -> Callable[[Item], Item]:
@@ -242,6 +303,7 @@ INTERVENTIONS: dict[str, Condition] = {
         Condition("as_points", "layouts as points", True, _abstracted("as_points", "points")),
         Condition("as_boxes_2d", "layouts as rectangles", True, _abstracted("as_boxes_2d", "boxes_2d")),
         Condition("as_boxes_3d", "layouts as boxes in space", True, _abstracted("as_boxes_3d", "boxes_3d")),
+        Condition("blender", "drawn by Blender's Cycles", True, _each(_through_blender)),
         Condition("visual_anchors", "cross-hair lines and two rings", True, _each(_anchored)),
         Condition("numbers_as_integers", "centimetres for metres", True, _each(_in_integers), of_words=True),
         Condition("rotational_equivalent", "turns the other way round", True, _each(_turned_round), of_words=True),

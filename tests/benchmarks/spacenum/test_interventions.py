@@ -207,7 +207,7 @@ def test_what_needs_a_layout_refuses_other_pictures(name):
 
 @pytest.mark.parametrize("name", INTERVENTIONS)
 def test_ids_conditions_truth_and_targets(name):
-    items = layouts() if name in ("fewer_objects", "as_points", "as_boxes_2d", "as_boxes_3d") else TRANSITIONS[2:]
+    items = layouts() if name in ("fewer_objects", "as_points", "as_boxes_2d", "as_boxes_3d", "blender") else TRANSITIONS[2:]
     for before, after in zip(items, getattr(interventions, name)(items), strict=True):
         assert (after.id, after.condition) == (f"{before.id}+{name}", name)
         assert after.truth == before.truth
