@@ -259,7 +259,9 @@ def _head(data: bytes, name: str) -> Image.Image:
             image = Image.open(io.BytesIO(data))
     except Image.DecompressionBombError as error:
         raise _too_large(name, "too many pixels") from error
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
+    except UnidentifiedImageError as error:  # whose own words are an address in memory
+        raise ImageError(f"{name} is no picture that pillow can read; use PNG or JPEG.") from error
+    except (OSError, ValueError, SyntaxError) as error:
         raise ImageError(f"{name} is no picture that pillow can read: {error}. Use PNG or JPEG.") from error
     if image.width * image.height > MAX_PIXELS:
         raise _too_large(name, f"{image.width} x {image.height} pixels")

@@ -110,7 +110,9 @@ def _objects(path: Path) -> list[Any]:
             return [parse_line(line) for line in text.split("\n") if line.strip()]
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ItemsError(f"{path} is not JSON ({error}); copy it again from its source.") from error
+        lines = "Extra data" in str(error) and path.suffix.lower() not in _LINES
+        way_out = "name it .jsonl if it has one row a line, else copy it again" if lines else "copy it again"
+        raise ItemsError(f"{path} is not JSON ({error}); {way_out} from its source.") from error
     if isinstance(found, Mapping) and len(found) == 1:  # {"train": [...]}, as some exports have it
         found = next(iter(found.values()))
     if not isinstance(found, list):

@@ -9,10 +9,11 @@ def checked_names(name: str, values: Sequence[str], allowed: Collection[str]) ->
     """The distinct names in ``values``, in order.
 
     Raises:
-        ValueError: ``values`` is one string, or empty, or holds a name that is not allowed; the message lists those that are.
+        ValueError: ``values`` is one string, no list, or empty, or holds a name that is not allowed; the message lists those
+            that are.
     """
     listed = ", ".join(map(repr, allowed))
-    if isinstance(values, str) or not values:
+    if isinstance(values, str) or not isinstance(values, Collection) or not values:
         raise ValueError(f"{name}={values!r} must be a non-empty list of: {listed}.")
     for value in values:
         if value not in allowed:

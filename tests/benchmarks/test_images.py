@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_used_says_why(tmp_path):
     with pytest.raises(ImageError, match="can't be read"):
         FileImage(path=tmp_path / "none.png").load()
     (tmp_path / "text.png").write_text("no picture")
-    with pytest.raises(ImageError, match="is no picture that pillow can read"):
+    with pytest.raises(ImageError, match="is no picture that pillow can read; use PNG or JPEG"):
         FileImage(path=tmp_path / "text.png").load()
     Image.effect_noise((64, 64), 40).save(tmp_path / "ok.png")
     (tmp_path / "cut.png").write_bytes((tmp_path / "ok.png").read_bytes()[:900])

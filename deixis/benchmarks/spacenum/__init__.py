@@ -59,8 +59,9 @@ def spacenum(
         "directions": checked_names("directions", directions, DIRECTIONS),
     }
     if kind == "transition":
-        _check_idle(kind, scales=tuple(scales) != SCALES, maps=tuple(maps) != MAPS)
+        _check_idle(kind, scales=scales not in (SCALES, [*SCALES]), maps=maps not in (MAPS, [*MAPS]))
         own = {"actions": _actions(actions), "magnitudes": magnitudes}
+        _check_used(own["actions"], magnitudes)
         return _maker("transition")(**shared, **own)
     _check_idle(kind, actions=actions is not None, magnitudes=magnitudes is not None)
     own = {"scales": checked_names("scales", scales, SCALES), "maps": checked_names("maps", maps, MAPS)}
@@ -75,6 +76,15 @@ def _maker(kind: str) -> Callable[..., Items]:
 def _actions(actions: Sequence[str] | None) -> tuple[str, ...]:
     known = import_module("deixis.benchmarks.spacenum.actions").ACTIONS
     return checked_names("actions", tuple(known) if actions is None else actions, tuple(known))
+
+
+def _check_used(actions: tuple[str, ...], magnitudes: Mapping[str, Sequence[float | int]] | None) -> None:
+    grids = import_module("deixis.benchmarks.spacenum.actions").grids
+    idle = [name for name in grids(magnitudes) if name in (magnitudes or {}) and name not in actions]
+    if idle:
+        raise ValueError(
+            f"magnitudes has {idle[0]!r}, which is not among actions={list(actions)}; leave it out, or ask for that action."
+        )
 
 
 def _check_idle(kind: str, **given: bool) -> None:

@@ -4,9 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+import numpy as np
+
 from deixis.benchmarks.render.scene import View
 
 N_OPTIONS = 4
+_NOISE = 1e-9
+DECIMALS = 2
+"""Of a magnitude: whole centimetres, hundredths of a degree."""
 _LARGEST = {
     "move F/B": (5.0, "5 m]"),
     "move L/R": (5.0, "5 m]"),
@@ -102,8 +107,11 @@ def grids(magnitudes: Mapping[str, Sequence[float | int]] | None) -> dict[str, t
     """Every action's magnitudes: the paper's, or the list given for it.
 
     Raises:
-        ValueError: A list is for no known action, has fewer than four values or one twice, or a value is out of range.
+        ValueError: A list is for no known action or none of numbers, has fewer than four values or one twice, or a value is out
+            of range or has more than two decimals.
     """
+    if not isinstance(magnitudes, Mapping | None):
+        raise ValueError(f"magnitudes={magnitudes!r} is no mapping; give one like {{'rotate up': [5, 15, 25, 35]}}.")
     given = dict(magnitudes or {})
     for name in given:
         if name not in ACTION:
@@ -112,7 +120,12 @@ def grids(magnitudes: Mapping[str, Sequence[float | int]] | None) -> dict[str, t
 
 
 def _checked(action: Action, values: Sequence[float | int]) -> tuple[float, ...]:
-    found = tuple(float(value) for value in values)
+    numbers = isinstance(values, Sequence | np.ndarray) and all(isinstance(v, int | float | np.integer) for v in values)
+    if not numbers or isinstance(values, str) or any(isinstance(v, bool) for v in values):
+        raise ValueError(
+            f"magnitudes[{action.name!r}]={values!r} is not a list of numbers; give at least {N_OPTIONS}, none twice."
+        )
+    found = tuple(_tidy(float(value)) for value in values)
     largest, interval = _LARGEST[action.column]
     for value in found:
         if not 0 < value <= largest or (value == largest and interval.endswith(")")):
@@ -120,9 +133,20 @@ def _checked(action: Action, values: Sequence[float | int]) -> tuple[float, ...]
                 f"magnitudes[{action.name!r}] has {value:g}, which is not in (0, {interval}; the paper's grid is "
                 f"{', '.join(f'{step:g}' for step in action.grid)}."
             )
+        if round(value, DECIMALS) != value:
+            raise ValueError(
+                f"magnitudes[{action.name!r}] has {value!r}, which prompts could not write exactly; give at most {DECIMALS} "
+                "decimals."
+            )
     if len(set(found)) < max(N_OPTIONS, len(found)):
         raise ValueError(
             f"magnitudes[{action.name!r}] has {len(found)} values, {len(set(found))} of them different; give at least "
             f"{N_OPTIONS}, none twice."
         )
     return found
+
+
+def _tidy(value: float) -> float:
+    """Without the noise of binary fractions, such as that of ``np.arange(0.2, 1.3, 0.1)``."""
+    near = round(value, DECIMALS)
+    return near if near and abs(near - value) < _NOISE else value

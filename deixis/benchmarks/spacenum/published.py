@@ -224,7 +224,7 @@ def _listed_texts(prompt: str, letters: Sequence[str]) -> dict[str, str]:
 
 
 def _value(info: Any) -> float | None:
-    found = re.search(r"-?\d+(?:\.\d+)?", str(info)) if info is not None else None
+    found = re.search(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", str(info)) if info is not None else None
     return float(found[0]) if found else None
 
 

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from PIL import Image
 from deixis.benchmarks.images import CachedImage
 from deixis.benchmarks.items import Box
 from deixis.benchmarks.render import Quality, draw
+from deixis.benchmarks.render.embree import check_embree
 from deixis.benchmarks.render.room import Room, furnished_room
 from deixis.benchmarks.render.stage import Stage
 from deixis.benchmarks.spacenum.actions import Pose
@@ -49,13 +49,9 @@ def built(key: RoomKey) -> tuple[Room, Stage]:
     """The room and its stage; the last ones are kept, because several pictures of a room follow each other.
 
     Raises:
-        ImportError: embreex is not installed; numpy alone would take minutes for a glimpse of twenty thousand triangles.
+        ImportError: embreex is not installed.
     """
-    if find_spec("embreex") is None:
-        raise ImportError(
-            "drawing rooms needs embreex; run: pip install embreex. Where there is none (Linux on aarch64), draw the set on "
-            "another machine with 'deixis render spacenum DIR' and read DIR with deixis.load_items."
-        )
+    check_embree("rooms")
     room = furnished_room(key.rng(0))
     return room, Stage(room.scene)
 

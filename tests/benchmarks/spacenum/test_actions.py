@@ -1,6 +1,8 @@
 """Actions do to a camera what their names say, by closed forms."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -80,11 +82,37 @@ def test_a_turn_moves_a_far_point_by_the_tangent_of_its_angle(degrees):
         ({"rotate up": (10.0, 20.0, 30.0)}, "has 3 values, 3 of them different; give at least 4, none twice"),
         ({"rotate up": (10.0, 20.0, 30.0, 30.0)}, "has 4 values, 3 of them different; give at least 4, none twice"),
         ({"rotate up": (10.0, 20.0, 30.0, math.nan)}, "has nan, which is not in"),
+        ({"rotate up": (5.0, 5.0000001, 15.0, 25.0)}, "has 5.0000001, .* not write exactly; give at most 2 decimals"),
+        ({"rotate up": (1e-12, 5.0, 15.0, 25.0)}, "has 1e-12, which prompts could not write exactly"),
     ],
 )  # fmt: skip
 def test_magnitudes_that_cannot_be_are_refused(magnitudes, message):
     with pytest.raises(ValueError, match=message):
         grids(magnitudes)
+
+
+UNHOOKED = """
+import numpy as np
+from deixis.benchmarks.spacenum.actions import grids
+for magnitudes in (
+    [5, 15, 25, 35], {"rotate up": 5}, {"rotate up": "5,15,25,35"}, {"rotate up": ["5", "15", "25", "35"]},
+    {"rotate up": [True, 15, 25, 35]}, {"rotate up": None}, {"move left": np.arange(0.1, 0.45, 0.1)},
+):
+    try:
+        print(grids(magnitudes)["move left"])
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_without_the_type_hook_of_the_tests_what_is_no_list_of_numbers_is_refused_in_a_sentence():
+    run = subprocess.run([sys.executable, "-c", UNHOOKED], capture_output=True, text=True, check=True)
+    *refused, noisy = run.stdout.splitlines()
+    assert refused[0] == "magnitudes=[5, 15, 25, 35] is no mapping; give one like {'rotate up': [5, 15, 25, 35]}."
+    given = ["5", "'5,15,25,35'", "['5', '15', '25', '35']", "[True, 15, 25, 35]", "None"]
+    told = [f"magnitudes['rotate up']={value} is not a list of numbers; give at least 4, none twice." for value in given]
+    assert refused[1:] == told
+    assert noisy == "(0.1, 0.2, 0.3, 0.4)"  # 0.1 + 0.2 is no 0.3 in binary
 
 
 def test_a_list_of_ones_own_replaces_only_its_actions_grid():

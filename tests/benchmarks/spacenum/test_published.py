@@ -225,6 +225,20 @@ def test_all_rows_at_fault_are_told_together(tmp_path):
         load_items(path)
 
 
+def test_numbers_of_any_script_and_with_exponents_are_read(tmp_path):
+    meta = movement()["meta_info"] | {"option_meta_info": {"A": "4e-1", "B": "\u0661", "C": "\uff12.\uff12", "D": "1.6 m"}}
+    (item,) = load_items(written(tmp_path, [movement(meta_info=meta)]))
+    assert [option.value for option in item.options] == [0.4, 1.0, 2.2, 1.6]
+
+
+def test_rows_a_line_in_a_json_file_are_told_their_proper_name(tmp_path):
+    path = written(tmp_path, ROWS)
+    path.write_text("\n".join(map(json.dumps, ROWS)))
+    with pytest.raises(ItemsError, match=r"is not JSON .*; name it \.jsonl if it has one row a line"):
+        load_items(path)
+    assert len(load_items(path.rename(path.with_suffix(".jsonl")))) == len(ROWS)
+
+
 def test_what_is_not_known_may_be_left_out(tmp_path):
     rows = [
         rotation(difficulty="hard", subtask="Jump (J)"),
@@ -248,7 +262,7 @@ def test_missing_pictures_are_listed_and_the_rest_is_usable(tmp_path):
         load_items(path)
     assert "row 3: the image 'layout/d2.png' is missing" in str(caught.value)
     assert "row 4: " in str(caught.value)
-    assert "r1.png is no picture that pillow can read" in str(caught.value)
+    assert "r1.png is no picture that pillow can read; use PNG or JPEG" in str(caught.value)  # and no address in memory
     assert "allow_missing=True (--allow-missing)" in str(caught.value)
     with pytest.warns(ItemsWarning, match="3 of 4 rows have pictures .*; they are left out"):
         items = load_items(path, allow_missing=True)

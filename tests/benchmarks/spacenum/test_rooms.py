@@ -13,7 +13,6 @@ from deixis.benchmarks.handles import described, rebuilt
 from deixis.benchmarks.render import draw
 from deixis.benchmarks.render.scene import Scene
 from deixis.benchmarks.render.stage import Stage
-from deixis.benchmarks.spacenum import rooms
 from deixis.benchmarks.spacenum.actions import ACTION, ACTIONS, Pose, after
 from deixis.benchmarks.spacenum.rooms import MIN_SHARE, RoomImage, RoomKey, built, glimpse
 from deixis.benchmarks.spacenum.transition import TransitionScene, transition_scenes
@@ -174,7 +173,7 @@ def test_a_processor_without_wide_vectors_makes_the_same_items_and_pictures():
 
 
 def test_without_embreex_a_room_says_where_to_draw_it(monkeypatch):
-    monkeypatch.setattr(rooms, "find_spec", lambda _: None)
+    monkeypatch.setattr("deixis.benchmarks.render.embree.find_spec", lambda _: None)
     with pytest.raises(ImportError, match="drawing rooms needs embreex; run: pip install embreex"):
         built(RoomKey(987_654, 0, 0))
 

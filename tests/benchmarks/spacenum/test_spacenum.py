@@ -54,6 +54,7 @@ def test_permutations_keep_pictures_and_poses_together():
         ({"kind": "layout", "actions": ("move left",)}, "actions can't change kind='layout'"),
         ({"kind": "layout", "magnitudes": {}}, "magnitudes can't change kind='layout'"),
         ({"magnitudes": {"rotate up": (10.0, 20.0, 30.0)}}, "give at least 4, none twice"),
+        ({"actions": ["rotate up"], "magnitudes": {"rotate down": (5, 15, 25, 35)}}, "which is not among actions=..rotate up"),
         ({"magnitudes": {"jump": (1.0, 2.0, 3.0, 4.0)}}, "magnitudes has 'jump', which is not one of: 'move forward'"),
     ],
 )
