@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from num2words import num2words
 
-from deixis.benchmarks import Item, Items, cyclic_permutations, interventions, memory_game, spacenum
+from deixis.benchmarks import Item, Items, cyclic_permutations, interventions, load_items, memory_game, spacenum
 from deixis.benchmarks.judge import judge
 from deixis.benchmarks.saved import items_from_jsonl, items_to_jsonl
 from deixis.benchmarks.spacenum.anchored import AnchoredImage
@@ -197,6 +197,27 @@ def test_fewer_objects_leaves_anchors_and_target_alone():
         for old, new in zip(before.images, after.images, strict=True):
             assert [thing.role for thing in new.things] == [thing.role for thing in old.things if thing.role != "clutter"]
             assert new.sha256 != old.sha256
+
+
+@pytest.mark.parametrize("name", ["fewer_objects", "as_points", "as_boxes_2d", "as_boxes_3d"])
+def test_layouts_read_from_a_folder_are_changed_like_those_that_were_drawn(name, tmp_path):
+    drawn = Items(layouts()[:2])
+    drawn.save(tmp_path / "items")
+    read = load_items(tmp_path / "items")
+    after, expected = (getattr(interventions, name)(items) for items in (read, drawn))
+    assert after.fingerprint == expected.fingerprint
+    assert [(item.objects, item.facts) for item in after] == [(item.objects, item.facts) for item in expected]
+    worded = getattr(interventions, name)(interventions.numbers_as_words(read))
+    assert worded.fingerprint == getattr(interventions, name)(interventions.numbers_as_words(drawn)).fingerprint
+
+
+@pytest.mark.parametrize("condition", ["shuffled", "decoloured", "visual_anchors", "black"])
+def test_pictures_that_were_changed_before_they_were_saved_are_not_drawn_from_the_facts(condition, tmp_path):
+    spacenum("layout", n=2, seed=3, size=32, directions=("num2space",), maps=("2D",)).with_condition(condition).save(
+        tmp_path / "items"
+    )
+    with pytest.raises(ValueError, match=r"no drawn layout|already, to which 'as_points' can't be joined"):
+        interventions.as_points(load_items(tmp_path / "items"))
 
 
 @pytest.mark.parametrize("name", ["fewer_objects", "as_points", "as_boxes_2d", "as_boxes_3d"])
