@@ -124,6 +124,24 @@ def test_probe_prints_the_sweeps_rows(recorded: Path, tmp_path: Path):
     assert list(pd.read_csv(tmp_path / "sweep.csv")["score"]) == pytest.approx(list(frame["score"]))
 
 
+def test_activations_alone_of_some_layers_are_recorded(model: Path, tmp_path: Path):
+    kept = ("--layers", "0, 1", "--activations-only", "--roles", "answer")
+    parsed("record", model, "memory-game", "--out", tmp_path / "run", "--n", 2, "--tasks", "distance", *kept, *SMALL)
+    opened = dx.open_run(tmp_path / "run")
+    assert (opened.settings["layers"], opened.settings["answers"], opened.settings["options"]) == (
+        {"resid": [0, 1]},
+        False,
+        False,
+    )
+    assert opened.resid(1).shape[0] == 2
+
+
+def test_layers_that_are_no_numbers_are_refused(model: Path, tmp_path: Path):
+    result = run("record", model, "memory-game", "--out", tmp_path / "run", "--layers", "first")
+    assert result.exit_code == 2
+    assert "first is neither all nor numbers" in result.stderr
+
+
 def test_a_figure_is_written_where_it_is_asked_for(recorded: Path, tmp_path: Path):
     assert run("score", recorded, "--out", tmp_path / "terms.png").exit_code == 0
     assert (tmp_path / "terms.png").read_bytes().startswith(b"\x89PNG")

@@ -14,6 +14,12 @@ from deixis.cli.options import Condition, RunFolder, Workers, listed
 from deixis.console import Outcome, command, is_watched
 
 
+def _all_or_numbers(layers: str) -> str:
+    if layers != "all" and not (listed(layers) and all(number.isdecimal() for number in listed(layers))):
+        raise typer.BadParameter(f"{layers} is neither all nor numbers separated by commas, such as 0,3,6.")
+    return layers
+
+
 @command(app, "record")
 @takes_benchmark
 def record(
@@ -32,6 +38,10 @@ def record(
     ] = 100.0,
     condition: Condition = "real",
     roles: Annotated[str, typer.Option(help="Token positions to keep, separated by commas.")] = "answer,object,image",
+    layers: Annotated[str, typer.Option(help="all, or numbers separated by commas.", callback=_all_or_numbers)] = "all",
+    activations_only: Annotated[
+        bool, typer.Option("--activations-only", help="No option logits, no answers: a pass ends behind the last layer kept.")
+    ] = False,
     attention: Annotated[
         str | None,
         typer.Option(help="Also keep where these token positions look: answer, or several with commas.", show_default=False),
@@ -53,6 +63,8 @@ def record(
     watched = tuple(listed(attention)) if attention else ("answer",)
     plan = dx.AttentionPlan(queries=watched, vision=vision) if attention or vision else False
     kept = {"roles": tuple(listed(roles)), "attention": plan, "batch_size": batch_size or "auto"}
+    kept |= {"layers": layers if layers == "all" else [int(number) for number in listed(layers)]}
+    kept |= {"answers": False, "options": False} if activations_only else {}
     if dry_run:
         from deixis.models.outline import outline
 
