@@ -31,7 +31,7 @@ Workers = Annotated[int, typer.Option(min=1, help="Processes that draw pictures.
 Condition = Annotated[
     str,
     typer.Option(
-        help="What is done to the pictures, separated by commas: real, blank, black, text_only, shuffled, decoloured; "
+        help="What is done to the pictures, separated by commas: real, blank, black, text_only, shuffled, decoloured, blender; "
         "for spacenum also visual_anchors, fewer_objects, as_points, as_boxes_2d, as_boxes_3d, numbers_as_integers, "
         "numbers_as_words, rotational_equivalent, think, no_think; or several joined, as in shuffled+decoloured."
     ),

@@ -127,7 +127,7 @@ def test_what_is_no_scene_is_refused():
 
 def test_without_blender_making_items_works_and_looking_at_them_says_what_is_missing(monkeypatch):
     monkeypatch.delenv(BLENDER_PYTHON, raising=False)
-    monkeypatch.setattr(renderer, "find_spec", lambda name: None)
+    monkeypatch.setattr(renderer, "find_spec", lambda _name: None)
     picture = interventions.blender(game(), samples=3)[0].images[0]
     with pytest.raises(ImportError, match=r"drawing with Blender needs the package bpy; make an environment"):
         picture.load()

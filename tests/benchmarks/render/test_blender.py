@@ -4,11 +4,12 @@ import math
 import os
 import sys
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from deixis.benchmarks.render import blender, draw
+from deixis.benchmarks.render import blender, blender_worker, draw
 from deixis.benchmarks.render.blender import BLENDER_PYTHON, blender_python, draw_with_blender, seen_colours
 from deixis.benchmarks.render.mesh import box
 from deixis.benchmarks.render.scene import Material, RectLight, Scene, View
@@ -46,7 +47,7 @@ def overlap(one: np.ndarray, two: np.ndarray) -> float:
 
 def test_without_blender_the_message_says_how_to_get_it(monkeypatch):
     monkeypatch.delenv(BLENDER_PYTHON, raising=False)
-    monkeypatch.setattr(blender, "find_spec", lambda name: None)
+    monkeypatch.setattr(blender, "find_spec", lambda _name: None)
     with pytest.raises(
         ImportError, match=r"needs the package bpy; .* numpy below 2.* 'bpy==4\.5\.\*', and set DEIXIS_BLENDER_PYTHON"
     ):
@@ -63,7 +64,7 @@ def test_the_named_python_is_taken_before_this_one(monkeypatch):
     monkeypatch.setenv(BLENDER_PYTHON, "sh")
     assert blender_python().endswith("/sh")
     monkeypatch.delenv(BLENDER_PYTHON)
-    monkeypatch.setattr(blender, "find_spec", lambda name: object())
+    monkeypatch.setattr(blender, "find_spec", lambda _name: object())
     assert blender_python() == sys.executable
 
 
@@ -74,6 +75,13 @@ def test_what_went_wrong_in_the_other_process_is_told(monkeypatch):
         draw_with_blender(letter_f(), FRONT, 1)
 
 
+def test_another_release_of_blender_is_refused(monkeypatch, tmp_path):
+    other = SimpleNamespace(app=SimpleNamespace(version_string="5.0.1"))
+    monkeypatch.setattr(blender_worker, "import_module", lambda _name: other)
+    with pytest.raises(SystemExit, match=r"this is Blender 5\.0\.1, and 4\.5 is needed: pip install 'bpy==4\.5\.\*'"):
+        blender_worker.main(tmp_path)
+
+
 @pytest.mark.parametrize("samples", [0, 4097, 2.5, True, "16"])
 def test_samples_out_of_range_are_refused(samples):
     with pytest.raises(ValueError, match=r"is no whole number from 1 to 4096; 16 to 64 are usual"):
@@ -81,7 +89,7 @@ def test_samples_out_of_range_are_refused(samples):
 
 
 def test_colours_are_looked_up_at_nine_places_in_each_pixel():
-    """Straight from above, at 2 m and with 18 mm, a picture of 16 pixels is 4 m wide: stripes of 1/12 m are one fine column each."""
+    """From above, at 2 m and with 18 mm, a picture of 16 pixels is 4 m wide: stripes of 1/12 m are one fine column each."""
     scene, size = Scene(), 16
     stripes = Material((1.0, 0.0, 0.0), (0.0, 0.0, 1.0), "stripes", 1 / 12)
     scene.add("floor", [(box((0, 0, -0.05), (9, 9, 0.1)), stripes)])
