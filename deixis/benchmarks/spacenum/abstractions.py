@@ -28,11 +28,11 @@ from deixis.benchmarks.spacenum.layout_picture import ROLES, LayoutImage, Thing,
 from deixis.benchmarks.spacenum.placing import AnchorFrame
 
 FORMS = ("points", "boxes_2d", "boxes_3d")
-_VERSION = 1
+_VERSION = 2
 _FINE = 4
 """Drawn this many times larger, then reduced."""
-_LINE, _DOT, _TEXT = 0.008, 0.016, 0.042
-"""Widths of lines, radius of points and height of letters, in widths of the picture."""
+_LINE, _DOT, _TEXT, _HALO = 0.008, 0.016, 0.042, 0.007
+"""Widths of lines, radius of points, height of letters and the white around them, in widths of the picture."""
 _INK, _GROUND = "#202020", "#ededea"
 _FACES = {(0, 1, 3, 2): 0.72, (4, 5, 7, 6): 0.72, (0, 1, 5, 4): 0.86, (2, 3, 7, 6): 0.86, (1, 3, 7, 5): 1.0}
 """Corners of the faces that can be seen, and how bright each is; the underside can't be."""
@@ -204,26 +204,42 @@ class _Pen:
             self.canvas.line([*places, places[0], places[1]], fill=outline, width=round(_LINE * self.width / 2), joint="curve")
 
     def _name(self, role: str) -> None:
-        """Above the object, else below or beside it: inside the picture, and on no name that stands already."""
+        """Above, below or beside the object: inside the picture, and where it hides least of what is drawn and named already."""
         name, height = self.layout.thing(role).name, max(_TEXT * self.width, 8 * _FINE)
         font = ImageFont.load_default(height)
-        left, top, right, bottom = map(float, self.canvas.textbbox((0, 0), name, font=font, stroke_width=_FINE))
+        halo = max(round(_HALO * self.width), _FINE)
+        left, top, right, bottom = map(float, self.canvas.textbbox((0, 0), name, font=font, stroke_width=halo))
         places = [self._in_picture(at, right - left, bottom - top) for at in self._beside(role, right - left, bottom - top)]
-        edges = next((place for place in places if not any(_touch(place, other) for other in self.names)), places[0])
+        edges = min(places, key=self._hidden)  # the first of equals
         self.names.append(edges)
         at = (edges[0] - left, edges[1] - top)
-        self.canvas.text(at, name, font=font, fill=_INK, stroke_width=_FINE, stroke_fill="white")
+        self.canvas.text(at, name, font=font, fill=_INK, stroke_width=halo, stroke_fill="white")
+
+    def _hidden(self, place: Edges) -> float:
+        """How much a name at this place would cover, in pixels: points or objects, and other names, which weigh most."""
+        dot = _DOT * self.width
+        drawn = [(float(x) - dot, float(y) - dot, float(x) + dot, float(y) + dot) for p in self.outlines.values() for x, y in p]
+        if self.what.form != "points":
+            spans = [(points.min(axis=0), points.max(axis=0)) for points in self.outlines.values()]
+            drawn += [(float(low[0]), float(low[1]), float(high[0]), float(high[1])) for low, high in spans]
+        return sum(_shared(place, other) for other in drawn) + 20 * sum(_shared(place, other) for other in self.names)
 
     def _beside(self, role: str, width: float, height: float) -> list[tuple[float, float]]:
         (x0, y0), (x1, y1) = ((float(x), float(y)) for x, y in (extreme(self.outlines[role], 0) for extreme in (np.min, np.max)))
         gap, middle = _DOT * self.width + height / 4, (y0 + y1 - height) / 2
         centred = (x0 + x1 - width) / 2
-        return [(centred, y0 - gap - height), (centred, y1 + gap), (x1 + gap, middle), (x0 - gap - width, middle)]
+        near = [(centred, y0 - gap - height), (centred, y1 + gap), (x1 + gap, middle), (x0 - gap - width, middle)]
+        corners = [(x, y) for y in (y0 - gap - height, y1 + gap) for x in (x1 + gap, x0 - gap - width)]
+        farther = [(x, y0 - gap - k * height) for k in (2.2, 3.4) for x in (centred, x1 + gap, x0 - gap - width)]
+        farther += [(x, y1 + gap + (k - 1) * height) for k in (2.2, 3.4) for x in (centred, x1 + gap, x0 - gap - width)]
+        return [*near, *corners, *farther]
 
     def _in_picture(self, at: tuple[float, float], width: float, height: float) -> Edges:
         x, y = (min(max(value, 0.0), self.width - extent) for value, extent in zip(at, (width, height), strict=True))
         return x, y, x + width, y + height
 
 
-def _touch(one: Edges, other: Edges) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _shared(one: Edges, other: Edges) -> float:
+    """Area that two rectangles share."""
+    wide, high = (min(one[k + 2], other[k + 2]) - max(one[k], other[k]) for k in (0, 1))
+    return max(wide, 0.0) * max(high, 0.0)

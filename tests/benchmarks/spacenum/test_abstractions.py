@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PIL import ImageColor
+from PIL import Image, ImageColor
 from scipy.spatial import procrustes
 
+from deixis.benchmarks import spacenum
 from deixis.benchmarks.images import hash_pixels
-from deixis.benchmarks.spacenum.abstractions import FORMS, AbstractLayout
+from deixis.benchmarks.spacenum.abstractions import FORMS, AbstractLayout, _Pen, _shared
 from deixis.benchmarks.spacenum.layout import layout_items, seen_anew
 from deixis.benchmarks.spacenum.layout_picture import ROLES, colour_code, layout_of
 from deixis.benchmarks.spacenum.layout_plan import layout_plan
@@ -151,3 +152,17 @@ def test_other_forms_and_placements_are_refused():
     item = layout_items(n=1, seed=0, size=64, scales=("desk",), maps=("1D",), directions=("num2space",))[0]
     with pytest.raises(ValueError, match="the item has no placement 'both'; it has: "):
         layout_of(item.facts, "both", 64)
+
+
+@pytest.mark.parametrize("form", ["points", "boxes_2d", "boxes_3d"])
+def test_names_hide_no_point_no_object_and_no_other_name(form):
+    for item in spacenum("layout", n=10, seed=3, size=128, directions=("space2num",), maps=("2D",)):
+        what = item.images[0].abstracted(form)
+        pen = _Pen(Image.new("RGB", (512, 512)), what)
+        pen.draw()
+        assert len(pen.names) == 3
+        for place, name in enumerate(pen.names):
+            left, top, right, bottom = name
+            drawn = [(points * 512).T for points in what.outlines().values()]
+            assert not any(((left < x) & (x < right) & (top < y) & (y < bottom)).any() for x, y in drawn)
+            assert all(_shared(name, other) == 0 for other in pen.names[:place])
