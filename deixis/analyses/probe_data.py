@@ -80,7 +80,7 @@ def choose_items(
     items = _those(items, "condition", condition, lambda item: item.condition)
     tasks = {item.task for _, item in items}
     if task is None and len(tasks) > 1 and "demonstrative" not in tasks:
-        raise ValueError(f"the run holds several tasks ({_listed(tasks)}); choose one with task=.")
+        raise ValueError(f"the run holds several tasks ({_listed(tasks)}); choose one with task= (--task).")
     items = _those(items, "task", task or ("demonstrative" if "demonstrative" in tasks else min(tasks)), lambda item: item.task)
     for name, value in (where or {}).items():
         items = _those(items, name, value, lambda item, name=name: str(_value(item, "groups", "where", name)))

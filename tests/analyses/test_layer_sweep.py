@@ -270,7 +270,7 @@ def test_what_the_run_does_not_hold_is_refused(wish, message):
 def test_several_tasks_without_demonstratives_need_a_choice():
     run = written()
     run.items = Items(replace(i, task="a" if n % 2 else "b") for n, i in enumerate(run.items))
-    with pytest.raises(ValueError, match=r"several tasks \('a', 'b'\); choose one with task="):
+    with pytest.raises(ValueError, match=r"several tasks \('a', 'b'\); choose one with task= \(--task\)"):
         layer_sweep(run, "distance_m", **QUICK)
 
 
