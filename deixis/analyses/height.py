@@ -1,7 +1,7 @@
 """How much of a decoded distance is the object's height in the picture."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -60,7 +60,8 @@ def height_reading(
     if not spoken:
         raise ValueError(f"the runs share no language: {_languages(run)} and {_languages(decoupled)}; record one of them again.")
     place = {"role": role, "site": "resid"}
-    held = layers_of(run, [target], layers=None, groups="scene", condition="real", task=None, language=spoken[0], **place)
+    asked: dict[str, Any] = {**place, "layers": None, "groups": "scene", "condition": "real", "task": None}
+    held = layers_of(run, [target], language=spoken[0], **asked)
     with threadpool_limits(limits=1):
         best = decoded(held, procedure(5, seed))
         X, y = held.X[held.layers.index(best.layer)], held.targets[0]
