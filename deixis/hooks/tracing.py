@@ -52,12 +52,7 @@ def run_steps(
         EditError: The model is under an AttentionWatch.
     """
     check_unwatched(vlm)
-    try:
-        return _traced(vlm, inputs, steps, cache, remote)
-    except NeverFiredError:
-        # Seen once in thousands of passes on a loaded machine, at a module that does run: the thread in which nnsight runs the
-        # steps came too late. A module that never runs says so twice.
-        return _traced(vlm, inputs, steps, cache, remote)
+    return _traced(vlm, inputs, steps, cache, remote)
 
 
 def _traced(vlm: VLM, inputs: Mapping[str, Tensor], steps: Sequence[Step], cache: bool, remote: Remote) -> Traced:
@@ -105,6 +100,16 @@ def check_unwatched(vlm: VLM) -> None:
         raise EditError("edits don't run under an AttentionWatch, as they make passes of their own; leave the watch first.")
 
 
+class _OfThisModel(dict[str, Any]):
+    """Wrappers by kind. A copy of the model begins without any: a copied wrapper would wait for modules that never run."""
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> "_OfThisModel":
+        return _OfThisModel()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _OfThisModel, ()
+
+
 def _wrapper(vlm: VLM, remote: Remote) -> Any:
     """What nnsight sees of the model, made once: taking it off and putting it on again would break it.
 
@@ -119,7 +124,7 @@ def _wrapper(vlm: VLM, remote: Remote) -> Any:
         def device(self) -> torch.device:
             return vlm.device
 
-    kept = vlm.model.__dict__.setdefault(_KEPT, {})
+    kept = vlm.model.__dict__.setdefault(_KEPT, _OfThisModel())
     kind = "remote" if remote else "local"
     if kind not in kept:
         kept[kind] = (

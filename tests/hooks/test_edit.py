@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -90,6 +91,22 @@ def test_an_ablation_equals_plain_hooks_and_leaves_the_model_as_it_was(architect
     assert not torch.allclose(found, before)
     assert torch.equal(plain(vlm, batch), before)
     assert hooks_on(vlm) == left
+
+
+def test_a_copy_of_an_edited_model_is_edited_by_itself():
+    """nnsight leaves a forward on every module; the copy must neither wait for the original's nor compute with its weights."""
+    vlm, edit = tiny_vlm(QWEN), Edit.ablate(role="text", layers=1)
+    original = logits(vlm, Batch(vlm, items()), edit)
+    copy = dx.wrap(deepcopy(vlm.model), vlm.processor, check=False)
+    with torch.no_grad():
+        copy.blocks[0].mlp.down_proj.weight.mul_(2)
+    batch = Batch(copy, items())
+    mask = batch.mask("text")[..., None]
+    found = logits(copy, batch, edit)
+    expected = hooked(copy, batch, "resid", [1], lambda tensor, _layer: tensor * ~mask)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(found, original)
+    assert torch.equal(logits(vlm, Batch(vlm, items()), edit), original)
 
 
 @pytest.mark.parametrize("architecture", [QWEN, "Molmo2ForConditionalGeneration", "Ovis2ForConditionalGeneration"])
