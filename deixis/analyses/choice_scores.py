@@ -13,10 +13,7 @@ from deixis.analyses.distributions import ClusterSums, interval
 if TYPE_CHECKING:
     import pandas as pd
 
-SCORE_COLUMNS = (
-    "model",
-    "condition",
-    "way",
+CELL_COLUMNS = (
     "direction",
     "column",
     "accuracy",
@@ -32,6 +29,8 @@ SCORE_COLUMNS = (
     "n",
     "n_scenes",
 )
+"""What is said of one column, in one direction."""
+SCORE_COLUMNS = ("model", "condition", "way", *CELL_COLUMNS)
 MEAN = "mean"
 """The column's name in the row that is the plain mean of the others."""
 _FEW = 5

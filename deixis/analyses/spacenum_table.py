@@ -5,33 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deixis.analyses.choice_scores import SceneDraws, cell_scores
+from deixis.analyses.choice_scores import CELL_COLUMNS, SceneDraws, cell_scores
 from deixis.analyses.spacenum_columns import AVERAGE, COLUMNS, TableColumn
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLE_COLUMNS = (
-    "model",
-    "condition",
-    "way",
-    "key",
-    "kind",
-    "direction",
-    "column",
-    "accuracy",
-    "low",
-    "high",
-    "chance",
-    "majority",
-    "majority_letter",
-    "top_letter",
-    "top_share",
-    "unreadable",
-    "tied",
-    "n",
-    "n_scenes",
-)
+TABLE_COLUMNS = ("model", "condition", "way", "key", "kind", *CELL_COLUMNS)
 HALVES = ("transition", "layout")
 _AVERAGED = ("accuracy", "chance", "majority", "top_share", "unreadable", "tied")
 

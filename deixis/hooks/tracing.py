@@ -51,14 +51,10 @@ def run_steps(
         NeverFiredError: A step's module did not run.
         EditError: The model is under an AttentionWatch.
     """
-    check_unwatched(vlm)
-    return _traced(vlm, inputs, steps, cache, remote)
-
-
-def _traced(vlm: VLM, inputs: Mapping[str, Tensor], steps: Sequence[Step], cache: bool, remote: Remote) -> Traced:
     import nnsight
     from nnsight.intervention.interleaver import OutOfOrderError
 
+    check_unwatched(vlm)
     order = sorted(range(len(steps)), key=lambda number: steps[number].place)
     wrapper = _wrapper(vlm, remote)
     envoys = _envoys(vlm, wrapper)
