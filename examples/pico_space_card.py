@@ -94,6 +94,10 @@ pitch off the image tokens of each picture, and behind it at the entrance of blo
 answer position and the right option at its own end at the entrance of block {compared}. That these quantities can be decoded
 there is therefore no discovery; it is what makes the model a known truth.
 
+One more route is open to it, and to any model: turns up and down begin within ten degrees of one pitch (so that the largest stays
+in sight), so that the second picture alone, with the action's name, gives the right option in 0.725 of such questions (a rule on
+the exact pitch, 120 rooms). What lies above that needs both pictures.
+
 ## Training
 
 {rooms} rooms, eight views of each, ten degrees apart, half of them mirrored, light varied a little. First the language model

@@ -33,9 +33,10 @@ _ROLES = {"answer": "answer token", "image:1": "tokens of image 2", "object": "t
 _MAGNITUDES = (
     "R2 of the magnitude by layer, on rooms that the probe has not seen; band: 95 % over rooms. At the tokens of the second "
     "picture it is signed (up, right and forward positive); at the answer token it is not, because the question names the "
-    "action. Beside it the pictures taken away (blank), random weights (untrained), and what can be read off the two views "
-    "without comparing them (nuisances). The questions are those of Space2Num where they were asked: those of Num2Space name the "
-    "magnitude."
+    "action. Beside it the pictures taken away (blank), random weights (untrained), and how much of the second view shows "
+    "objects (nuisances). Turns up and down begin near one pitch, so that one view alone says much of the magnitude: a score "
+    "here does not show that two views were compared. The questions are those of Space2Num where they were asked: those of "
+    "Num2Space name the magnitude."
 )
 _BEST = (
     "R2 at each sweep's best layer. Held out: every fold's layer is chosen on the other folds. p: the scenes' values exchanged, "
